@@ -1,0 +1,67 @@
+/* Diagnostics: places in sources, messages with stable codes, notes and helps, carets.
+ *
+ * A message is emitted with its code and a formatted text; notes and helps attach to the last
+ * one. The sink renders to a buffer the driver prints; nothing here writes to a stream.
+ * Text is lower case without a final stop, subject in single quotes, numbers with units. */
+#ifndef CPS_BASE_DIAG_H
+#define CPS_BASE_DIAG_H
+
+#include "runtime/base/arena.h"
+#include "runtime/base/str.h"
+
+typedef enum cps_code {
+    CPS_CODE_NONE = 0,
+#define CPS_DIAG(code, title, help) CPS_##code,
+#include "runtime/base/diag.def"
+    CPS_CODE_COUNT
+} cps_code;
+
+typedef struct cps_diag_row {
+    const char *name;  /* "E2101" */
+    const char *title; /* one line */
+    const char *help;  /* the page that `copse help CODE` prints */
+} cps_diag_row;
+
+extern const cps_diag_row cps_diag_rows[CPS_CODE_COUNT];
+
+/* A place: bytes [begin, end) of source `file` (index + 1; 0 = no place). */
+typedef struct cps_span {
+    uint32_t file, begin, end;
+} cps_span;
+
+#define CPS_NOSPAN ((cps_span){0, 0, 0})
+
+typedef struct cps_diags cps_diags;
+
+cps_diags *cps_diags_create(void);
+void cps_diags_destroy(cps_diags *d);
+
+/* Registers a source text; it must outlive the sink. `name` is shown as given. */
+uint32_t cps_diags_source(cps_diags *d, const char *name, const char *text, size_t n);
+const char *cps_diags_source_name(const cps_diags *d, uint32_t file);
+const char *cps_diags_source_text(const cps_diags *d, uint32_t file, size_t *n);
+/* 1-based line and column (in bytes) of a position. */
+void cps_diags_locate(const cps_diags *d, cps_span at, uint32_t *line, uint32_t *col);
+
+/* Errors (code E....) count; warnings (W....) and notes (N....) do not. Identical messages at one
+ * place are merged and counted. After `limit` errors (default 50) further ones are only counted. */
+void cps_error(cps_diags *d, cps_code code, cps_span at, const char *fmt, ...) CPS_PRINTF(4, 5);
+void cps_verror(cps_diags *d, cps_code code, cps_span at, const char *fmt, va_list ap);
+void cps_note(cps_diags *d, cps_span at, const char *fmt, ...) CPS_PRINTF(3, 4);
+void cps_help(cps_diags *d, const char *fmt, ...) CPS_PRINTF(2, 3);
+
+unsigned cps_diags_errors(const cps_diags *d);
+unsigned cps_diags_count(const cps_diags *d);
+cps_code cps_diags_code(const cps_diags *d, unsigned i);
+const char *cps_diags_text(const cps_diags *d, unsigned i); /* the message without decoration */
+
+/* Appends everything emitted: human form (with carets, colours if asked) or one JSON object a
+ * line. Clears nothing. */
+void cps_diags_render(const cps_diags *d, cps_buf *out, bool color);
+void cps_diags_render_json(const cps_diags *d, cps_buf *out);
+void cps_diags_clear(cps_diags *d);
+
+/* "E2101" -> row, or CPS_CODE_NONE. */
+cps_code cps_diag_find(const char *name);
+
+#endif

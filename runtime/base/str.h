@@ -1,0 +1,44 @@
+/* Text: a growable output buffer, and a symbol table that turns names into small ids. */
+#ifndef CPS_BASE_STR_H
+#define CPS_BASE_STR_H
+
+#include "runtime/base/arena.h"
+
+/* A growable byte buffer on the heap; always NUL-terminated once something was put in. */
+typedef struct cps_buf {
+    char *data;
+    size_t n, cap;
+} cps_buf;
+
+void cps_buf_fini(cps_buf *b);
+void cps_buf_put(cps_buf *b, const void *bytes, size_t n);
+void cps_buf_puts(cps_buf *b, const char *s);
+void cps_buf_putc(cps_buf *b, char c);
+void cps_buf_printf(cps_buf *b, const char *fmt, ...) CPS_PRINTF(2, 3);
+/* The shortest decimal text that reads back as the same double; locale-independent;
+ * "inf", "-inf", "nan" for those. Always holds a '.', an 'e' or a letter. */
+void cps_buf_put_double(cps_buf *b, double v);
+void cps_buf_put_float(cps_buf *b, float v); /* the same for binary32 */
+
+/* Locale-independent strtod on [s, end). Returns false unless all of it was a number. */
+bool cps_parse_double(const char *s, size_t n, double *out);
+/* Decimal or 0x, optional sign, '_' between digits. False on overflow of int64 or junk. */
+bool cps_parse_int(const char *s, size_t n, int64_t *out);
+
+bool cps_streq(const char *a, const char *b); /* both may be NULL */
+bool cps_has_suffix(const char *s, const char *suffix);
+/* Levenshtein distance up to a cut of 3 (4 = farther): for "did you mean". */
+int cps_edit_distance(const char *a, const char *b);
+
+/* Symbols: equal names, equal ids; id 0 is the empty string. Ids are dense, in first-seen order. */
+typedef struct cps_symtab cps_symtab;
+typedef uint32_t cps_sym;
+
+cps_symtab *cps_symtab_create(void);
+void cps_symtab_destroy(cps_symtab *t);
+cps_sym cps_sym_intern(cps_symtab *t, const char *s);
+cps_sym cps_sym_intern_n(cps_symtab *t, const char *s, size_t n);
+cps_sym cps_sym_find(const cps_symtab *t, const char *s); /* 0 when unknown */
+const char *cps_sym_name(const cps_symtab *t, cps_sym id);
+
+#endif
