@@ -1,0 +1,172 @@
+/* The instruction set as data. insn.def holds every format, field, slot, enum and instruction;
+ * this header gives the enums and lookups made from it. Encoder, decoder, assembly text,
+ * verifier, simulator dispatch and documentation are loops over the same rows.
+ *
+ * Format and field names are those of the ISA reference: format S3D3_AC, field scale is
+ * CPS_F_S3D3_AC_scale; slot src of the same format is CPS_F_S3D3_AC_src; the instruction row is
+ * CPS_INSN_ACTIVATE. The header and the sync block are formats of their own, HDR and EVENTS,
+ * included by every instruction. */
+#ifndef CPS_ISA_ISA_H
+#define CPS_ISA_ISA_H
+
+#include "codegen/isa/enum.h"
+#include "runtime/base/num.h"
+
+#define CPS_BUNDLE_BYTES 64
+
+typedef struct cps_bundle {
+    uint8_t b[CPS_BUNDLE_BYTES];
+} cps_bundle;
+
+/* How sure a fact is: confirmed, strong, inferred. */
+typedef enum cps_sure { CPS_SURE_C, CPS_SURE_S, CPS_SURE_I } cps_sure;
+
+/* What a field holds; decides text form and range. */
+typedef enum cps_fkind {
+    CPS_FK_UINT, CPS_FK_SINT, CPS_FK_F32, CPS_FK_HEX,
+    CPS_FK_DTYPE, CPS_FK_PAIR, CPS_FK_ALU, CPS_FK_ENUM, CPS_FK_ACTFN,
+    CPS_FK_ADDR4, CPS_FK_ADDR8, CPS_FK_IMM,   /* IMM: 4-byte slot whose meaning another field picks */
+    CPS_FK_STR, CPS_FK_BYTES,
+    CPS_FK_TENSOR,                            /* TENSORnD slot, n in the row */
+    CPS_FK_DATA4D, CPS_FK_MXMEM
+} cps_fkind;
+
+typedef enum cps_format {
+#define CPS_FORMAT(name, ...) CPS_FMT_##name,
+#include "codegen/isa/insn.def"
+    CPS_FORMATS
+} cps_format;
+
+typedef enum cps_field {
+    CPS_F_NONE = 0,
+#define CPS_FIELD(fmt, name, ...) CPS_F_##fmt##_##name,
+#define CPS_SLOT(fmt, name, ...) CPS_F_##fmt##_##name,
+#include "codegen/isa/insn.def"
+    CPS_FIELDS
+} cps_field;
+
+typedef enum cps_insn {
+    CPS_INSN_NONE = 0,
+#define CPS_INSN(name, ...) CPS_INSN_##name,
+#include "codegen/isa/insn.def"
+    CPS_INSNS
+} cps_insn;
+
+/* An access pattern as it stands in a TENSORnD slot: X (fastest) first. Steps in elements. */
+typedef struct cps_ap {
+    uint32_t addr;     /* ADDR4 with its marker byte (isa-encoding 4.2) */
+    uint8_t nd;        /* 1..4, from the slot */
+    int16_t step[4];
+    uint16_t num[4];   /* unused dims: step 1, num 1 */
+} cps_ap;
+
+typedef struct cps_field_row {
+    const char *name;
+    uint8_t format;    /* cps_format */
+    uint8_t byte, bit; /* position; bit within the byte for sub-byte fields */
+    uint16_t bits;     /* length */
+    uint8_t kind;      /* cps_fkind */
+    uint8_t arg;       /* TENSOR: dims; ENUM: which enum */
+    uint8_t out;       /* slots: 1 written, 0 read */
+    uint8_t gens;      /* mask of generations that have it */
+    uint8_t sure;
+} cps_field_row;
+
+typedef struct cps_insn_row {
+    const char *name;  /* "ACTIVATE" */
+    uint8_t opcode;    /* base byte; cps_isa_opcode applies recodes */
+    uint8_t format;
+    uint8_t engines;   /* mask of 1 << cps_engine that may run it */
+    uint8_t gens;      /* mask of 1 << cps_gen */
+    uint8_t sure;
+    uint8_t pseudo;    /* rewritten by the loader, never fetched */
+    uint8_t timing;    /* cps_tclass, see timing.h */
+    const char *sem;   /* semantics name, expanded only by the simulator */
+    const char *doc;
+} cps_insn_row;
+
+extern const cps_field_row cps_fields[CPS_FIELDS];
+extern const cps_insn_row cps_insns[CPS_INSNS];
+
+/* Row for an opcode byte on a generation; CPS_INSN_NONE when not in the table. */
+cps_insn cps_isa_find(uint8_t opcode, cps_gen g);
+cps_insn cps_isa_find_name(const char *name); /* case-insensitive */
+uint8_t cps_isa_opcode(cps_insn i, cps_gen g);
+
+/* A bundle with header, opcode, documented constants of the format and neutral patterns
+ * (step 1, num 1) in unused dims; every other byte 0. */
+cps_bundle cps_isa_new(cps_insn i, cps_gen g);
+
+/* Plain fields up to 64 bits: raw bits, zero-extended. F32 fields hold the binary32 bits. */
+uint64_t cps_isa_get(const cps_bundle *b, cps_field f);
+void cps_isa_set(cps_bundle *b, cps_field f, uint64_t v);
+static inline void
+cps_isa_set_f32(cps_bundle *b, cps_field f, float v)
+{
+    cps_isa_set(b, f, cps_f32_bits(v));
+}
+/* Tensor slots. Setting fills unused trailing dims with step 1, num 1; ap->nd may be smaller
+ * than the slot's. */
+void cps_isa_get_ap(const cps_bundle *b, cps_field f, cps_ap *out);
+void cps_isa_set_ap(cps_bundle *b, cps_field f, const cps_ap *ap);
+
+/* On-chip addresses (isa-encoding 4.1, v2..v4). */
+#define CPS_SBUF_STRIDE 0x40000u
+#define CPS_PSUM_BASE 0x02000000u
+#define CPS_PSUM_STRIDE 0x8000u
+#define CPS_PSUM_BANK 2048u
+static inline uint32_t
+cps_addr_sbuf(unsigned partition, unsigned byte)
+{
+    return partition * CPS_SBUF_STRIDE + byte;
+}
+static inline uint32_t
+cps_addr_psum(unsigned partition, unsigned byte)
+{
+    return CPS_PSUM_BASE + partition * CPS_PSUM_STRIDE + byte;
+}
+static inline bool
+cps_addr_is_psum(uint32_t addr)
+{
+    return (addr & 0x1E000000u) == CPS_PSUM_BASE;
+}
+static inline unsigned
+cps_addr_partition(uint32_t addr)
+{
+    return cps_addr_is_psum(addr) ? (addr - CPS_PSUM_BASE) / CPS_PSUM_STRIDE : addr / CPS_SBUF_STRIDE;
+}
+static inline unsigned
+cps_addr_byte(uint32_t addr)
+{
+    return cps_addr_is_psum(addr) ? (addr - CPS_PSUM_BASE) % CPS_PSUM_STRIDE : addr % CPS_SBUF_STRIDE;
+}
+/* row_grp / col_grp of the PE for a start partition and a span (isa-encoding 7.1); 0 = illegal. */
+uint8_t cps_isa_pe_group(unsigned start, unsigned span);
+
+/* ALU operators, activation functions and wait/update modes: rows of alu.def, act.def, sync.def;
+ * enumerators carry the wire values. */
+typedef enum cps_alu {
+#define CPS_ALU(name, wire, ...) CPS_ALU_##name = wire,
+#include "codegen/isa/alu.def"
+    CPS_ALU_LAST
+} cps_alu;
+
+typedef enum cps_actfn {
+#define CPS_ACTFN(name, wire, ...) CPS_ACTFN_##name = wire,
+#include "codegen/isa/act.def"
+    CPS_ACTFN_LAST
+} cps_actfn;
+
+typedef enum cps_sync_mode {
+#define CPS_WAIT(name, wire) CPS_WAIT_##name = wire,
+#define CPS_UPDATE(name, wire) CPS_UPDATE_##name = wire,
+#include "codegen/isa/sync.def"
+    CPS_SYNC_LAST
+} cps_sync_mode;
+
+const char *cps_alu_name(unsigned wire);   /* "add", NULL when unknown */
+int cps_alu_parse(const char *s);          /* -1 when unknown */
+const char *cps_actfn_name(unsigned wire); /* "exp" */
+int cps_actfn_parse(const char *s);
+
+#endif
