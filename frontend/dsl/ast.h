@@ -84,6 +84,7 @@ typedef enum cps_ast_ekind {
 
 typedef struct cps_ast_expr {
     cps_ast_ekind kind;
+    uint32_t depth; /* 1 for a leaf; bounded by the parser, so that readers may recurse */
     cps_span span;
 } cps_ast_expr;
 
