@@ -64,13 +64,13 @@ typedef struct cps_enum_value {
     int64_t value;
 } cps_enum_value;
 
-typedef struct cps_val cps_val;
+typedef struct cps_cv cps_cv;
 typedef struct cps_seq { /* TUPLE, LIST, SET */
     uint32_t n;
-    const cps_val *item;
+    const cps_cv *item;
 } cps_seq;
 
-struct cps_val {
+struct cps_cv {
     cps_vkind kind;
     uint32_t tag; /* OPAQUE: the driver's kind; 0 otherwise */
     union {
@@ -89,35 +89,35 @@ struct cps_val {
     } u;
 };
 
-static inline cps_val
-cps_val_int(int64_t i)
+static inline cps_cv
+cps_cv_int(int64_t i)
 {
-    return (cps_val){.kind = CPS_V_INT, .u.i = i};
+    return (cps_cv){.kind = CPS_V_INT, .u.i = i};
 }
-static inline cps_val
-cps_val_float(double f)
+static inline cps_cv
+cps_cv_float(double f)
 {
-    return (cps_val){.kind = CPS_V_FLOAT, .u.f = f};
+    return (cps_cv){.kind = CPS_V_FLOAT, .u.f = f};
 }
-static inline cps_val
-cps_val_bool(bool b)
+static inline cps_cv
+cps_cv_bool(bool b)
 {
-    return (cps_val){.kind = CPS_V_BOOL, .u.b = b};
+    return (cps_cv){.kind = CPS_V_BOOL, .u.b = b};
 }
-static inline cps_val
-cps_val_str(const char *s)
+static inline cps_cv
+cps_cv_str(const char *s)
 {
-    return (cps_val){.kind = CPS_V_STR, .u.s = s};
+    return (cps_cv){.kind = CPS_V_STR, .u.s = s};
 }
-static inline cps_val
-cps_val_dtype(cps_dtype t)
+static inline cps_cv
+cps_cv_dtype(cps_dtype t)
 {
-    return (cps_val){.kind = CPS_V_DTYPE, .u.dt = t};
+    return (cps_cv){.kind = CPS_V_DTYPE, .u.dt = t};
 }
-static inline cps_val
-cps_val_opaque(uint32_t tag, const void *p)
+static inline cps_cv
+cps_cv_opaque(uint32_t tag, const void *p)
 {
-    return (cps_val){.kind = CPS_V_OPAQUE, .tag = tag, .u.p = p};
+    return (cps_cv){.kind = CPS_V_OPAQUE, .tag = tag, .u.p = p};
 }
 static inline int64_t
 cps_piece_size(const cps_piece *p)
@@ -125,22 +125,22 @@ cps_piece_size(const cps_piece *p)
     return p->end - p->start;
 }
 
-cps_val cps_val_range(cps_arena *a, int64_t start, int64_t end, const char *name);
-cps_val cps_val_piece(cps_arena *a, cps_piece p);
-cps_val cps_val_seq(cps_arena *a, cps_vkind kind, const cps_val *item, uint32_t n); /* copies */
+cps_cv cps_cv_range(cps_arena *a, int64_t start, int64_t end, const char *name);
+cps_cv cps_cv_piece(cps_arena *a, cps_piece p);
+cps_cv cps_cv_seq(cps_arena *a, cps_vkind kind, const cps_cv *item, uint32_t n); /* copies */
 
 /* Equal kinds and contents; 1 equals 1.0. OPAQUE: same tag and pointer. */
-bool cps_val_eq(cps_val a, cps_val b);
+bool cps_cv_eq(cps_cv a, cps_cv b);
 /* Number of things a `for` over `v` runs through, or -1 when `v` cannot be iterated. */
-int64_t cps_val_count(cps_val v);
+int64_t cps_cv_count(cps_cv v);
 /* The i-th of them, 0 <= i < count. */
-cps_val cps_val_at(cps_arena *a, cps_val v, int64_t i);
+cps_cv cps_cv_at(cps_arena *a, cps_cv v, int64_t i);
 /* INT, FLOAT and BOOL as a double / INT as int64. */
-bool cps_val_num(cps_val v, double *out);
+bool cps_cv_num(cps_cv v, double *out);
 /* INT n -> 0..n, RANGE, PIECE -> bounds; false for anything else. */
-bool cps_val_bounds(cps_val v, cps_piece *out);
+bool cps_cv_bounds(cps_cv v, cps_piece *out);
 /* As it would be written: `4096`, `bf16`, `Act.gelu`, `0..128`, "piece 3 of 33 (384..512)". */
-const char *cps_val_text(cps_arena *a, cps_val v);
+const char *cps_cv_text(cps_arena *a, cps_cv v);
 const char *cps_vkind_name(cps_vkind k); /* "a number", "a dtype", ... */
 
 /* ---- hooks ---- */
@@ -161,31 +161,31 @@ typedef enum cps_flow {
 
 typedef struct cps_arg { /* an evaluated argument */
     const cps_ast_arg *src;
-    cps_val v;
+    cps_cv v;
 } cps_arg;
 
 /* Any hook may be NULL (as if it passed). The expression hooks are called when an operand is
  * OPAQUE or a WORD; built-in functions are tried first and only with values they know. */
 typedef struct cps_eval_hooks {
     /* "a register", "a [128, 512] tile": for messages. */
-    const char *(*describe)(cps_eval *ev, cps_val v);
-    cps_hook (*unary)(cps_eval *ev, const cps_ast_unary *e, cps_val a, cps_val *out);
+    const char *(*describe)(cps_eval *ev, cps_cv v);
+    cps_hook (*unary)(cps_eval *ev, const cps_ast_unary *e, cps_cv a, cps_cv *out);
     /* Also `a .. b`, `&&` and `||` (both sides are evaluated when the left one is opaque), and the
      * operator of a compound assignment to a var (`at` is its place then, `e` is NULL). */
     cps_hook (*binary)(cps_eval *ev, const cps_ast_binary *e, cps_ast_bin op, cps_span at,
-                       cps_val a, cps_val b, cps_val *out);
-    cps_hook (*transpose)(cps_eval *ev, const cps_ast_transpose *e, cps_val base, cps_val *out);
+                       cps_cv a, cps_cv b, cps_cv *out);
+    cps_hook (*transpose)(cps_eval *ev, const cps_ast_transpose *e, cps_cv base, cps_cv *out);
     /* Subscripts are not evaluated yet: use cps_eval_expr on their parts. */
-    cps_hook (*index)(cps_eval *ev, const cps_ast_index *e, cps_val base, cps_val *out);
-    cps_hook (*member)(cps_eval *ev, const cps_ast_member *e, cps_val base, cps_val *out);
+    cps_hook (*index)(cps_eval *ev, const cps_ast_index *e, cps_cv base, cps_cv *out);
+    cps_hook (*member)(cps_eval *ev, const cps_ast_member *e, cps_cv base, cps_cv *out);
     /* base.name(args) */
-    cps_hook (*method)(cps_eval *ev, const cps_ast_call *e, cps_val base,
-                       const cps_ast_name *name, const cps_arg *arg, uint32_t n, cps_val *out);
+    cps_hook (*method)(cps_eval *ev, const cps_ast_call *e, cps_cv base,
+                       const cps_ast_name *name, const cps_arg *arg, uint32_t n, cps_cv *out);
     /* name(args) where `name` is no fn and no built-in that knows these arguments. */
     cps_hook (*call)(cps_eval *ev, const cps_ast_call *e, const cps_ast_name *name,
-                     const cps_arg *arg, uint32_t n, cps_val *out);
+                     const cps_arg *arg, uint32_t n, cps_cv *out);
     /* `supports(NAME)`: an instruction the target may have. */
-    cps_hook (*supports)(cps_eval *ev, const cps_ast_name *name, cps_val *out);
+    cps_hook (*supports)(cps_eval *ev, const cps_ast_name *name, cps_cv *out);
 
     /* Statements. STORE, ASSIGN (unless it rebinds a var), CALL (unless it calls a fn), LABEL,
      * LOOP, WHILE, WHEN and STAGE always go to `stmt`. Kinds whose bit (1u << CPS_ST_x) is in
@@ -197,7 +197,7 @@ typedef struct cps_eval_hooks {
     /* A `for` that the executor runs: before the first iteration of a bind, before and after each
      * iteration, and after the last. `count` and `i` are of the iterations this core runs. */
     cps_flow (*for_begin)(cps_eval *ev, const cps_ast_for *f, uint32_t bind, int64_t count);
-    cps_flow (*for_iter)(cps_eval *ev, const cps_ast_for *f, uint32_t bind, int64_t i, cps_val v);
+    cps_flow (*for_iter)(cps_eval *ev, const cps_ast_for *f, uint32_t bind, int64_t i, cps_cv v);
     void (*for_next)(cps_eval *ev, const cps_ast_for *f, uint32_t bind, int64_t i);
     void (*for_end)(cps_eval *ev, const cps_ast_for *f, uint32_t bind);
 } cps_eval_hooks;
@@ -231,7 +231,7 @@ typedef struct cps_binding {
     cps_sym sym;
     uint32_t flags;
     cps_span span; /* where it was declared */
-    cps_val v;
+    cps_cv v;
 } cps_binding;
 
 /* One step of the way to the statement at hand: a fn call, or an iteration of a for. */
@@ -239,7 +239,7 @@ typedef struct cps_trail {
     const cps_ast_call *call; /* fn call, or NULL */
     const char *fn;
     const cps_ast_bind *bind; /* iteration */
-    cps_val v;
+    cps_cv v;
     int64_t i, count;
 } cps_trail;
 
@@ -248,7 +248,7 @@ struct cps_eval {
     int64_t steps;
     uint32_t failed;  /* errors reported through cps_eval_error */
     bool stopped;     /* a limit was reached: everything fails from now on */
-    cps_val ret;      /* of CPS_FLOW_RETURN */
+    cps_cv ret;      /* of CPS_FLOW_RETURN */
     CPS_VEC(cps_trail) trail;
     /* private */
     CPS_VEC(cps_binding) names;
@@ -257,7 +257,7 @@ struct cps_eval {
     uint32_t fn_depth, depth;
     bool trail_due;
     cps_map consts;       /* item -> index + 1 into const_val; 0 while it is being evaluated */
-    CPS_VEC(cps_val) const_val;
+    CPS_VEC(cps_cv) const_val;
 };
 
 /* `ev` is plain storage of the caller; nothing to free but the arena. */
@@ -268,28 +268,28 @@ uint32_t cps_eval_push(cps_eval *ev);
 void cps_eval_pop(cps_eval *ev, uint32_t mark);
 /* Binds in the innermost scope. False after E2203 when the running fn or leaf has the name in the
  * same scope already or the name is predefined. */
-bool cps_eval_bind(cps_eval *ev, const cps_ast_name *name, cps_val v, uint32_t flags);
+bool cps_eval_bind(cps_eval *ev, const cps_ast_name *name, cps_cv v, uint32_t flags);
 /* The same for names that come from no source (dims, operands, params); never fails. */
-void cps_eval_define(cps_eval *ev, const char *name, cps_val v, cps_span where);
+void cps_eval_define(cps_eval *ev, const char *name, cps_cv v, cps_span where);
 /* Innermost binding visible from here, or NULL. Valid until the next bind. */
 cps_binding *cps_eval_find(cps_eval *ev, cps_sym sym);
 
-bool cps_eval_expr(cps_eval *ev, cps_expr_p e, cps_val *out);
+bool cps_eval_expr(cps_eval *ev, cps_expr_p e, cps_cv *out);
 /* With a demanded kind; E2301 names what was found. `what` completes "... must be": "a fold". */
 bool cps_eval_int(cps_eval *ev, cps_expr_p e, const char *what, int64_t *out);
 bool cps_eval_num(cps_eval *ev, cps_expr_p e, const char *what, double *out);
 bool cps_eval_bool(cps_eval *ev, cps_expr_p e, const char *what, bool *out);
 bool cps_eval_dtype(cps_eval *ev, cps_expr_p e, cps_dtype *out);
 /* Operators on known values, as constant folding would do: for drivers that fold too. */
-bool cps_eval_binop(cps_eval *ev, const cps_ast_binary *e, cps_ast_bin op, cps_span at, cps_val a,
-                    cps_val b, cps_val *out);
+bool cps_eval_binop(cps_eval *ev, const cps_ast_binary *e, cps_ast_bin op, cps_span at, cps_cv a,
+                    cps_cv b, cps_cv *out);
 
 /* A body in a scope of its own (`scope`), or in the running one. */
 cps_flow cps_eval_body(cps_eval *ev, const cps_ast_body *b, bool scope);
 cps_flow cps_eval_stmt(cps_eval *ev, const cps_ast_stmt *s);
 /* Calls a fn with evaluated arguments. */
 bool cps_eval_fn(cps_eval *ev, const cps_dsl_def *fn, const cps_ast_call *at, const cps_arg *arg,
-                 uint32_t n, cps_val *out);
+                 uint32_t n, cps_cv *out);
 
 /* Reports, with the trail ("in m = tiles(M, 128), piece 3 of 33, last, size 1", "called from
  * here") as notes after those the caller adds. Always returns false. Notes and helps of the
@@ -297,9 +297,9 @@ bool cps_eval_fn(cps_eval *ev, const cps_dsl_def *fn, const cps_ast_call *at, co
 bool cps_eval_error(cps_eval *ev, cps_code code, cps_span at, const char *fmt, ...)
     CPS_PRINTF(4, 5);
 /* "a number", "a register": what `v` is, by the describe hook when opaque. */
-const char *cps_eval_describe(cps_eval *ev, cps_val v);
+const char *cps_eval_describe(cps_eval *ev, cps_cv v);
 
 /* Reads a fact: `target.KEY` by "section_key", `sbuf.KEY`; false when there is none. */
-bool cps_eval_fact(const cps_eval *ev, const char *section, const char *key, cps_val *out);
+bool cps_eval_fact(const cps_eval *ev, const char *section, const char *key, cps_cv *out);
 
 #endif
