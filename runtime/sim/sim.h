@@ -1,0 +1,60 @@
+/* The simulator: executes a kernel's binary on the physical memory of a NeuronCore. It reads only
+ * what is in the package (streams, descriptors, relocations, constants) and never sees IR.
+ *
+ * One machine holds HBM variables, SBUF, PSUM, registers, semaphores and DMA queues of one core.
+ * Loading rewrites pseudo records, builds rings of 16-byte descriptors and resolves relocations
+ * (fetched instructions are counted after that). Running is event-driven in picoseconds: the
+ * functional effect of an instruction takes place in the order of the modelled times. */
+#ifndef CPS_SIM_SIM_H
+#define CPS_SIM_SIM_H
+
+#include "codegen/isa/target.h"
+#include "codegen/isa/timing.h"
+#include "runtime/pkg/kbin.h"
+
+enum {
+    CPS_CHECK_RACES = 1,  /* happens-before over engines and queues, per byte */
+    CPS_CHECK_UNINIT = 2, /* reads of bytes never written */
+    CPS_CHECK_BOUNDS = 4, /* addresses outside memory or variables (always fatal) */
+    CPS_CHECK_ALL = 7
+};
+
+typedef struct cps_sim cps_sim;
+
+typedef struct cps_sim_opts {
+    unsigned checks;
+    bool trace;            /* keep one event per instruction and transfer for cps_sim_trace */
+    uint64_t max_steps;    /* fetched instructions before giving up; 0: 2^40 */
+} cps_sim_opts;
+
+typedef struct cps_sim_report {
+    int64_t time_ps;                    /* first trigger to last store acknowledged */
+    int64_t cycles[CPS_ENGINES];        /* busy cycles, engine clock */
+    int64_t busy_ps[CPS_ENGINES];
+    int64_t dma_busy_ps;                /* some DMA engine moves data */
+    uint64_t instructions[CPS_ENGINES]; /* fetched after loading */
+    uint64_t dma_bytes, dma_transfers, dma_descriptors;
+    uint64_t pe_macs;
+    unsigned races, uninit, bounds;     /* findings, each reported to the sink once per pair */
+} cps_sim_report;
+
+cps_sim *cps_sim_create(const cps_target *t);
+void cps_sim_destroy(cps_sim *s);
+
+/* Loads a kernel: false after E82xx (a verifier error, unknown variable, bad descriptor ...). The
+ * kernel must outlive the machine. */
+bool cps_sim_load(cps_sim *s, const cps_kbin *k, cps_diags *d);
+/* Gives an input, output or inout variable its storage: `bytes` must equal the variable's size;
+ * the memory is read and written in place. `defined` says whether its bytes count as written. */
+bool cps_sim_bind(cps_sim *s, const char *var, void *data, size_t bytes, bool defined, cps_diags *d);
+/* Runs to the end of all streams. False after a fault (E83xx: deadlock with the wait cycle, bounds,
+ * illegal record ...) or a finding of a requested check. May be called again after new binds. */
+bool cps_sim_run(cps_sim *s, const cps_sim_opts *o, cps_sim_report *out, cps_diags *d);
+
+/* Perfetto / Chrome trace JSON of the last traced run: engines, DMA queues, semaphores. Several
+ * kernels can be laid after one another: `offset_ps` shifts, `name` groups. */
+void cps_sim_trace_begin(cps_buf *out);
+void cps_sim_trace(const cps_sim *s, const char *name, int64_t offset_ps, cps_buf *out);
+void cps_sim_trace_end(cps_buf *out);
+
+#endif
