@@ -58,6 +58,14 @@ struct cps_registry {
     bool (*find_op)(void *self, const char *name, cps_opinfo *out);
     unsigned (*leaves)(void *self);
     bool (*leaf)(void *self, unsigned i, cps_leafinfo *out);
+    /* An instance out of named dimensions ("M" = 512 ...), one dtype for all operands that declare
+     * none, the optional operands to be present, and attributes as text (name, value) pairs, typed
+     * by the op's declaration. The attribute t<operand>=1 (tx, tw ...) that the op does not declare
+     * itself says that the operand's last two axes are stored swapped. Includes infer. */
+    bool (*make)(void *self, cps_arena *a, const char *op, int ndims, const char *const *dim,
+                 const int64_t *value, cps_dtype dtype, int nwith, const char *const *with,
+                 int nattr, const char *const *attr, const char *const *text,
+                 const cps_target *t, int cores, cps_instance *out, cps_diags *d);
     /* Binds dims, fills defaults and result types, checks everything. */
     bool (*infer)(void *self, cps_arena *a, cps_instance *i, cps_diags *d);
     /* All leaves of the op for the target, in stable order, each admitted or with its reasons. */

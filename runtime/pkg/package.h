@@ -1,0 +1,78 @@
+/* A compiled model: variables, steps and kernels, and the folder that holds them (contract,
+ * "Package folder"). Steps run in order; each launches one kernel, its formal arguments bound by
+ * name to variables. The host's code, where there is any, is a step of its own. */
+#ifndef CPS_PKG_PACKAGE_H
+#define CPS_PKG_PACKAGE_H
+
+#include "runtime/base/file.h"
+#include "runtime/base/npy.h"
+#include "runtime/pkg/kbin.h"
+
+typedef enum cps_pkind { CPS_PV_INPUT, CPS_PV_OUTPUT, CPS_PV_CONST, CPS_PV_TMP } cps_pkind;
+
+typedef struct cps_pvar {
+    const char *name;     /* unique */
+    cps_pkind kind;
+    cps_dtype dtype;
+    int rank;
+    int64_t dim[CPS_MAX_RANK];
+    int64_t bytes;
+    int64_t offset;       /* CONST: in weights.bin; TMP: in the arena; else 0 */
+    const void *data;     /* CONST, while writing; after reading: inside the mapped file */
+} cps_pvar;
+
+typedef struct cps_parg {
+    const char *formal;
+    uint32_t var;
+} cps_parg;
+
+typedef struct cps_pstep {
+    int32_t kernel;       /* index, or -1: the host function */
+    const char *from;     /* provenance, or NULL */
+    uint32_t first, nargs; /* in package->args */
+} cps_pstep;
+
+typedef struct cps_pkernel {
+    const char *name;     /* folder under kernels/ */
+    const char *leaf, *op, *why, *instance, *config;
+    int64_t cost_ns;      /* modelled at selection */
+    int64_t flops, bytes; /* of the mathematics: what must be computed and moved */
+    int64_t roofline_ns;
+    cps_digest key;       /* of the trace cache */
+    const cps_kbin *kbin;
+} cps_pkernel;
+
+typedef struct cps_package {
+    cps_arena *arena;
+    const char *model;    /* name of the graph */
+    const char *target;   /* "trn2", "host" */
+    cps_digest target_digest;
+    int lnc;
+    int64_t arena_bytes;
+    int64_t weights_bytes;
+    CPS_VEC(cps_pvar) vars;
+    CPS_VEC(cps_parg) args;
+    CPS_VEC(cps_pstep) steps;
+    CPS_VEC(cps_pkernel) kernels;
+    CPS_VEC(uint32_t) inputs;  /* variable ids in the graph's order */
+    CPS_VEC(uint32_t) outputs;
+    const char *graph;    /* text of the reference graph (graph.cir), or NULL */
+    size_t graph_bytes;
+    const void *host_so, *host_o;   /* bytes, or NULL */
+    size_t host_so_bytes, host_o_bytes;
+    const char *host_h;
+    cps_file weights;     /* after reading: the mapped file */
+} cps_package;
+
+cps_package *cps_package_new(cps_arena *a, const char *model, const char *target);
+
+/* Places constants (4 KiB aligned) and plans the arena of temporaries by their lifetimes over the
+ * steps, then writes everything under `dir` (made when missing; kernels/ of an older package is
+ * replaced). manifest.json comes last, so a folder without one is incomplete. False after E8001. */
+bool cps_package_write(cps_package *p, const char *dir, cps_diags *d);
+
+/* Reads manifest, maps weights, reads kernels. NULL after E8002 (manifest) or the kernel's own. */
+cps_package *cps_package_read(cps_arena *a, const char *dir, cps_diags *d);
+void cps_package_close(cps_package *p); /* unmaps the weights */
+
+#endif
