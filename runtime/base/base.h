@@ -31,6 +31,10 @@ typedef enum cps_exit {
 #define cps_bug(...) cps_bug_at(__FILE__, __LINE__, __VA_ARGS__)
 void cps_bug_at(const char *file, int line, const char *fmt, ...) CPS_PRINTF(3, 4) CPS_NORETURN;
 
+/* No memory left: a message on stderr, then the process ends with CPS_IO. Never returns NULL to
+ * anybody, so no caller has a half-built structure to unwind. */
+void cps_out_of_memory(size_t bytes) CPS_NORETURN;
+
 /* A condition that only our own mistake can break. Checked in every build. */
 #define cps_assert(c)                                                                            \
     do {                                                                                         \

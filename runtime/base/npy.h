@@ -23,7 +23,8 @@ void cps_npy_format(cps_buf *out, cps_dtype dtype, int rank, const int64_t *dim,
 /* The same from doubles, written as <f8: unrounded references. */
 void cps_npy_format_f64(cps_buf *out, int rank, const int64_t *dim, const double *data);
 /* Converts the file's elements to `want` (round to nearest even); false when it cannot
- * (float data for an integer type that would not be exact, say); *why names the element. */
-bool cps_npy_convert(const cps_npy *f, cps_dtype want, void *dst, const char **why);
+ * (float data for an integer type that would not be exact, say); *why is the reason, *at the
+ * row-major index of the element. Packed containers travel as their raw u32 / u16 bits. */
+bool cps_npy_convert(const cps_npy *f, cps_dtype want, void *dst, size_t *at, const char **why);
 
 #endif
