@@ -27,9 +27,12 @@ typedef struct cps_instance {
     cps_attr *attr;           /* sorted; defaults filled in by registry->infer */
 } cps_instance;
 
-/* The key bytes of an instance (middle-end reference 6.8): every field that may change the
- * result, by name. Fields 1..63 are used; the caller adds its own above. */
-void cps_instance_hash(const cps_instance *i, cps_hasher *h);
+/* The key components of an instance (middle-end reference 6.8): every field that may change the
+ * result, dtypes and enums by name, framed so that fields cannot run together (u16 field id, u32
+ * length, bytes; ids 1..63). Kernel keys are SHA-256 over such components. */
+void cps_instance_key(const cps_instance *i, cps_buf *parts);
+/* Appends one framed component; callers use ids from 64. */
+void cps_key_field(cps_buf *parts, uint16_t id, const void *bytes, uint32_t n);
 /* "matmul(x bf16[512,512], w bf16[512,512]; act=gelu) on trn2" */
 void cps_instance_print(const cps_instance *i, cps_buf *out);
 
