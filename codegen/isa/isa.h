@@ -31,6 +31,40 @@ typedef enum cps_fkind {
     CPS_FK_DATA4D, CPS_FK_MXMEM
 } cps_fkind;
 
+/* Sets of generations and of engines, as the rows name them. */
+enum {
+    CPS_IN_NONE = 0,
+    CPS_IN_V2 = 1 << CPS_V2,
+    CPS_IN_V3 = 1 << CPS_V3,
+    CPS_IN_V4 = 1 << CPS_V4,
+    CPS_IN_V34 = CPS_IN_V3 | CPS_IN_V4,
+    CPS_IN_V234 = CPS_IN_V2 | CPS_IN_V34,
+    CPS_ON_PE = 1 << CPS_PE,
+    CPS_ON_ACT = 1 << CPS_ACT,
+    CPS_ON_POOL = 1 << CPS_POOL,
+    CPS_ON_DVE = 1 << CPS_DVE,
+    CPS_ON_DVE_POOL = CPS_ON_DVE | CPS_ON_POOL,
+    CPS_ON_POOL_DVE = CPS_ON_DVE_POOL,
+    CPS_ON_DVE_POOL_ACT = CPS_ON_DVE_POOL | CPS_ON_ACT,
+    CPS_ON_ANY = (1 << CPS_ENGINES) - 1
+};
+
+/* Which part of a dtype field speaks of an operand. */
+typedef enum cps_part { CPS_PART_NONE, CPS_PART_WHOLE, CPS_PART_LOW, CPS_PART_HIGH } cps_part;
+
+/* Enumerations that fields refer to, and their values: CPS_ACCUM_CMD_ZERO_ACCUMULATE. */
+typedef enum cps_isa_enum {
+#define CPS_ENUM(name, ...) CPS_ENUM_##name,
+#include "codegen/isa/insn.def"
+    CPS_ENUMS
+} cps_isa_enum;
+
+typedef enum cps_isa_value {
+#define CPS_ENUMVAL(e, name, wire, ...) CPS_##e##_##name = wire,
+#include "codegen/isa/insn.def"
+    CPS_ISA_VALUE_LAST
+} cps_isa_value;
+
 typedef enum cps_format {
 #define CPS_FORMAT(name, ...) CPS_FMT_##name,
 #include "codegen/isa/insn.def"
@@ -63,14 +97,40 @@ typedef struct cps_ap {
 typedef struct cps_field_row {
     const char *name;
     uint8_t format;    /* cps_format */
-    uint8_t byte, bit; /* position; bit within the byte for sub-byte fields */
+    uint8_t byte;      /* position; every field fills whole bytes */
     uint16_t bits;     /* length */
     uint8_t kind;      /* cps_fkind */
-    uint8_t arg;       /* TENSOR: dims; ENUM: which enum */
+    uint8_t arg;       /* TENSOR, DATA4D: dims; ENUM: which enum; numbers: elements (0 = one) */
     uint8_t out;       /* slots: 1 written, 0 read */
     uint8_t gens;      /* mask of generations that have it */
     uint8_t sure;
+    uint16_t dtype;    /* operands: the field that holds their dtype, or CPS_F_NONE */
+    uint8_t part;      /* operands: which part of it, cps_part */
+    uint8_t implied;   /* dtype fields: some operand speaks for them */
+    uint16_t source;   /* scalars: the field that says inline, pointer or register */
 } cps_field_row;
+
+typedef struct cps_format_row {
+    const char *name, *source, *doc;
+    uint16_t first; /* its fields run from here to the next row's first */
+    uint8_t sure;
+} cps_format_row;
+
+typedef struct cps_enumval_row {
+    const char *name;
+    uint8_t wire, gens;
+} cps_enumval_row;
+
+typedef struct cps_enum_row {
+    const char *name, *doc;
+    uint16_t first; /* its values run from here to the next row's first */
+} cps_enum_row;
+
+/* A documented constant of a format. */
+typedef struct cps_const_row {
+    uint16_t field;
+    uint32_t value;
+} cps_const_row;
 
 typedef struct cps_insn_row {
     const char *name;  /* "ACTIVATE" */
@@ -86,10 +146,16 @@ typedef struct cps_insn_row {
 } cps_insn_row;
 
 extern const cps_field_row cps_fields[CPS_FIELDS];
+extern const cps_format_row cps_formats[CPS_FORMATS + 1];
 extern const cps_insn_row cps_insns[CPS_INSNS];
+extern const cps_enum_row cps_enums[CPS_ENUMS + 1];
+extern const cps_enumval_row cps_enumvals[];
+extern const cps_const_row cps_consts[];
+extern const unsigned cps_const_count;
 
 /* Row for an opcode byte on a generation; CPS_INSN_NONE when not in the table. */
 cps_insn cps_isa_find(uint8_t opcode, cps_gen g);
+cps_insn cps_isa_find_any(uint8_t opcode); /* on any generation, later ones included */
 cps_insn cps_isa_find_name(const char *name); /* case-insensitive */
 uint8_t cps_isa_opcode(cps_insn i, cps_gen g);
 
@@ -105,8 +171,12 @@ cps_isa_set_f32(cps_bundle *b, cps_field f, float v)
 {
     cps_isa_set(b, f, cps_f32_bits(v));
 }
-/* Tensor slots. Setting fills unused trailing dims with step 1, num 1; ap->nd may be smaller
- * than the slot's. */
+/* Fields of several elements (u32[8], i32[2]): element i, zero-extended. */
+uint64_t cps_isa_get_elem(const cps_bundle *b, cps_field f, unsigned i);
+void cps_isa_set_elem(cps_bundle *b, cps_field f, unsigned i, uint64_t v);
+
+/* Tensor slots. Setting fills unused trailing dims with step 1, num 1 (DATA4D: step 0, num 1);
+ * ap->nd may be smaller than the slot's. For DATA4D `addr` is the base value (int32). */
 void cps_isa_get_ap(const cps_bundle *b, cps_field f, cps_ap *out);
 void cps_isa_set_ap(cps_bundle *b, cps_field f, const cps_ap *ap);
 
@@ -158,8 +228,8 @@ typedef enum cps_actfn {
 } cps_actfn;
 
 typedef enum cps_sync_mode {
-#define CPS_WAIT(name, wire) CPS_WAIT_##name = wire,
-#define CPS_UPDATE(name, wire) CPS_UPDATE_##name = wire,
+#define CPS_WAIT(name, wire, ...) CPS_WAIT_##name = wire,
+#define CPS_UPDATE(name, wire, ...) CPS_UPDATE_##name = wire,
 #include "codegen/isa/sync.def"
     CPS_SYNC_LAST
 } cps_sync_mode;
@@ -168,5 +238,23 @@ const char *cps_alu_name(unsigned wire);   /* "add", NULL when unknown */
 int cps_alu_parse(const char *s);          /* -1 when unknown */
 const char *cps_actfn_name(unsigned wire); /* "exp" */
 int cps_actfn_parse(const char *s);
+/* Table set that holds a function: its index, -1 when the function is in every set. */
+int cps_actfn_set(unsigned wire);
+const char *cps_actset_name(unsigned set); /* NULL when unknown */
+int cps_actset_parse(const char *name);    /* -1 when unknown */
+
+/* Classes of ALU operators, as the shipped validator has them (alu.def). */
+typedef enum cps_alu_class {
+    CPS_ALUC_NONE, CPS_ALUC_BOTH, CPS_ALUC_BITVEC, CPS_ALUC_CRC, CPS_ALUC_GENERAL,
+    CPS_ALUC_SPECIAL, CPS_ALUC_INT
+} cps_alu_class;
+/* Class of an operator on a generation; NONE when it does not exist there. */
+cps_alu_class cps_alu_class_of(unsigned wire, cps_gen g);
+
+/* dtype for an ISA tag: the plainest type of those that share it; CPS_DT_NONE when unknown. */
+cps_dtype cps_isa_dtype(unsigned wire);
+/* Name of an enumerated value, NULL when unknown; the reverse ignores case, -1 when unknown. */
+const char *cps_isa_value_name(cps_isa_enum e, unsigned wire);
+int cps_isa_value_parse(cps_isa_enum e, const char *s, size_t n);
 
 #endif

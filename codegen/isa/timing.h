@@ -9,6 +9,15 @@
 
 typedef int64_t cps_ps;
 
+/* Column `timing` of the instruction rows. */
+typedef enum cps_tclass {
+#define CPS_TCLASS(name, doc) CPS_T_##name,
+#include "codegen/isa/timing.def"
+    CPS_TCLASSES
+} cps_tclass;
+
+const char *cps_tclass_doc(cps_tclass c);
+
 typedef struct cps_cost {
     cps_ps occupy;  /* the engine is free again after this */
     cps_ps self;    /* a dependent instruction of the same engine may start */
