@@ -121,7 +121,7 @@ const cps_insn_row cps_insns[CPS_INSNS] = {
 #define CPS_INSN(id, op, fmt, on, in, s, ps, t, semantics, text)                                 \
     [CPS_INSN_##id] = {.name = #id, .opcode = op, .format = CPS_FMT_##fmt,                       \
                        .engines = CPS_ON_##on, .gens = CPS_IN_##in, .sure = CPS_SURE_##s,        \
-                       .pseudo = ps, .timing = CPS_T_##t, .sem = #semantics, .doc = text},
+                       .pseudo = ps, .timing = CPS_TC_##t, .sem = #semantics, .doc = text},
 #include "codegen/isa/insn.def"
 };
 

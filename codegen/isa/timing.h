@@ -11,7 +11,7 @@ typedef int64_t cps_ps;
 
 /* Column `timing` of the instruction rows. */
 typedef enum cps_tclass {
-#define CPS_TCLASS(name, doc) CPS_T_##name,
+#define CPS_TCLASS(name, doc) CPS_TC_##name,
 #include "codegen/isa/timing.def"
     CPS_TCLASSES
 } cps_tclass;
