@@ -15,6 +15,9 @@
 
 typedef uint32_t cps_val; /* index into func->vals; 0 is no value */
 
+/* Largest tensor: keeps every count, stride and byte size far from overflow of int64. */
+#define CPS_MAX_ELEMS ((int64_t)1 << 46)
+
 typedef struct cps_type {
     cps_dtype dtype;
     int rank;
@@ -56,6 +59,7 @@ typedef struct cps_oprow {
     uint8_t opclass;     /* cps_opclass */
     const char *attrs;   /* blank-separated "key:kind", '?' after optional ones */
     const char *doc;
+    const char *kinds;   /* dtype kinds the data operands may have: letters of dtype.def */
 } cps_oprow;
 
 extern const cps_oprow cps_ops[CPS_OPS];
@@ -122,6 +126,9 @@ cps_func *cps_func_new(cps_module *m, const char *name);
 
 /* Types. */
 cps_type cps_type_make(cps_dtype t, int rank, const int64_t *dim);
+/* Known dtype, rank up to CPS_MAX_RANK, extents >= 0, elements within CPS_MAX_ELEMS. Types that
+ * come from input pass through here before anything is computed from them. */
+bool cps_type_ok(const cps_type *t);
 int64_t cps_type_count(const cps_type *t); /* product of dims, 1 for rank 0 */
 int64_t cps_type_bytes(const cps_type *t);
 bool cps_type_eq(const cps_type *a, const cps_type *b);
@@ -138,6 +145,39 @@ int64_t cps_attr_int(const cps_attr *a, uint32_t n, const char *key, int64_t dfl
 double cps_attr_float(const cps_attr *a, uint32_t n, const char *key, double dflt);
 /* Inserts or replaces, keeping the order; the vector grows in `a`. */
 void cps_attr_put(cps_arena *a, cps_attr **list, uint16_t *n, cps_attr x);
+cps_attr cps_attr_copy(cps_arena *a, const cps_attr *x); /* key, string and list copied too */
+const char *cps_akind_name(cps_akind k);
+
+static inline cps_attr
+cps_a_int(const char *key, int64_t v)
+{
+    return (cps_attr){.key = key, .kind = CPS_A_INT, .i = v};
+}
+static inline cps_attr
+cps_a_float(const char *key, double v)
+{
+    return (cps_attr){.key = key, .kind = CPS_A_FLOAT, .f = v};
+}
+static inline cps_attr
+cps_a_bool(const char *key, bool v)
+{
+    return (cps_attr){.key = key, .kind = CPS_A_BOOL, .i = v};
+}
+static inline cps_attr
+cps_a_str(const char *key, const char *v)
+{
+    return (cps_attr){.key = key, .kind = CPS_A_STR, .s = v};
+}
+static inline cps_attr
+cps_a_dtype(const char *key, cps_dtype v)
+{
+    return (cps_attr){.key = key, .kind = CPS_A_DTYPE, .i = v};
+}
+static inline cps_attr
+cps_a_ints(const char *key, uint32_t n, const int64_t *v)
+{
+    return (cps_attr){.key = key, .kind = CPS_A_INTS, .n = n, .ints = v};
+}
 
 const cps_digest *cps_const_digest(cps_const *c); /* type and data */
 cps_op cps_op_find(const char *name); /* CPS_OP_NONE when unknown */
@@ -149,6 +189,11 @@ typedef const void *(*cps_blob_fn)(void *user, const cps_digest *d, size_t bytes
 void cps_ir_print(cps_module *m, cps_buf *out);
 cps_module *cps_ir_parse(cps_arena *a, const char *text, size_t n, uint32_t file, cps_diags *d,
                          cps_blob_fn blob, void *user);
+
+/* The shape rule of an op: result types (the row's nout) out of operand types and attributes.
+ * False after E7101..E7106 at `at`. Not for CONST and CALL, whose types are given. */
+bool cps_ir_infer(cps_op op, uint32_t nin, const cps_type *in, uint32_t nattr,
+                  const cps_attr *attr, cps_type *out, cps_diags *d, cps_span at);
 
 /* Structure and types: SSA order, arity, attributes, inferred types match. */
 bool cps_ir_verify(const cps_module *m, cps_diags *d);

@@ -39,6 +39,19 @@ typedef struct cps_toprow {
 } cps_toprow;
 
 extern const cps_toprow cps_tops[CPS_TOPS];
+cps_top cps_top_find(const char *name); /* CPS_T_NONE when unknown */
+
+/* What an attribute holds: an ALU operator or activation function (wire value), a number, a flag
+ * (present or not), or a list of numbers. */
+typedef enum cps_tattr_kind { CPS_TK_ALU, CPS_TK_FUNC, CPS_TK_INT, CPS_TK_FLAG, CPS_TK_INTS } cps_tattr_kind;
+
+typedef struct cps_tattrrow {
+    const char *name;
+    uint8_t kind; /* cps_tattr_kind */
+    const char *doc;
+} cps_tattrrow;
+
+extern const cps_tattrrow cps_tattrs[CPS_TATTRS];
 
 #define CPS_TILE_DIMS 6 /* of a view, the partition axis of on-chip views not counted */
 
