@@ -1,0 +1,334 @@
+/* Commands about the program itself and its formats: asm, dis, isa, targets, version, help, cache. */
+#include "frontend/cli.h"
+
+#include "build_id.h"
+#include "codegen/isa/isa.h"
+#include "codegen/isa/text.h"
+#include "runtime/base/file.h"
+#include "runtime/base/json.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool
+one_input(cps_cli *c, cps_file *f, const char **path, bool text)
+{
+    if (c->args.n != 1) {
+        cps_error(c->diags, CPS_E1105, CPS_NOSPAN, "'%s' takes one file", c->command);
+        return false;
+    }
+    *path = c->args.data[0];
+    if (cps_file_open(*path, text, f))
+        return true;
+    cps_error(c->diags, CPS_E1001, CPS_NOSPAN, "cannot read '%s': %s", *path, strerror(errno));
+    return false;
+}
+
+static bool
+generation(cps_cli *c, cps_gen *g)
+{
+    bool ok = true;
+    const cps_target *t = cps_cli_target(c, &ok);
+    if (ok && !t) {
+        cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'--target host' has no NeuronCore instructions");
+        return false;
+    }
+    if (ok)
+        *g = t->gen;
+    return ok;
+}
+
+cps_exit
+cps_cmd_asm(cps_cli *c)
+{
+    cps_file f;
+    const char *path;
+    cps_gen g;
+    if (!generation(c, &g) || !one_input(c, &f, &path, true))
+        return cps_cli_failed(c);
+    const char *out = cps_cli_str(c, CPS_OPT_OUTPUT, NULL);
+    uint32_t src = cps_diags_source(c->diags, path, (const char *)f.data, f.n);
+    cps_buf b = {0};
+    bool ok = cps_isa_parse((const char *)f.data, f.n, src, g, c->diags, &b);
+    if (ok)
+        ok = cps_cli_write(c, out ? out : "-", b.data ? b.data : "", b.n);
+    cps_exit code = ok ? CPS_OK : cps_cli_failed(c);
+    cps_cli_flush(c); // while the source text is still mapped
+    cps_buf_fini(&b);
+    cps_file_close(&f);
+    return code;
+}
+
+cps_exit
+cps_cmd_dis(cps_cli *c)
+{
+    cps_file f;
+    const char *path;
+    cps_gen g;
+    if (!generation(c, &g) || !one_input(c, &f, &path, false))
+        return cps_cli_failed(c);
+    if (f.n % CPS_BUNDLE_BYTES) {
+        cps_error(c->diags, CPS_E9001, CPS_NOSPAN,
+                  "'%s' holds %zu bytes, which is no multiple of the 64 of an instruction", path, f.n);
+        cps_help(c->diags, "an engine's stream in a container is a plain array of 64-byte records");
+        cps_file_close(&f);
+        return CPS_BAD_INPUT;
+    }
+    const char *out = cps_cli_str(c, CPS_OPT_OUTPUT, NULL);
+    cps_buf b = {0};
+    uint64_t foreign = 0;
+    bool ok = true;
+    for (size_t at = 0; at < f.n && ok; at += CPS_BUNDLE_BYTES) {
+        cps_bundle one;
+        memcpy(one.b, f.data + at, CPS_BUNDLE_BYTES);
+        foreign += cps_isa_find(one.b[0], g) == CPS_INSN_NONE;
+        cps_isa_print(&one, g, &b);
+        cps_buf_putc(&b, '\n');
+        if (!out && b.n > 1 << 20) { // memory does not grow with the file
+            ok = fwrite(b.data, 1, b.n, stdout) == b.n;
+            b.n = 0;
+        }
+    }
+    if (out)
+        ok = cps_cli_write(c, out, b.data ? b.data : "", b.n);
+    else if (ok && b.n)
+        ok = fwrite(b.data, 1, b.n, stdout) == b.n;
+    if (foreign)
+        cps_error(c->diags, CPS_N9002, CPS_NOSPAN,
+                  "%" PRIu64 " of %zu records are no %s instructions; they are kept as bytes", foreign,
+                  f.n / CPS_BUNDLE_BYTES, cps_gen_name(g));
+    cps_buf_fini(&b);
+    cps_file_close(&f);
+    return ok ? CPS_OK : CPS_IO;
+}
+
+cps_exit
+cps_cmd_version(cps_cli *c)
+{
+    if (cps_cli_has(c, CPS_OPT_JSON))
+        printf("{\"build\": \"%s\", \"name\": \"copse\", \"version\": \"%s\"}\n", CPS_BUILD_ID,
+               CPS_VERSION);
+    else
+        printf("copse %s\nbuild %s\n", CPS_VERSION, CPS_BUILD_ID);
+    return CPS_OK;
+}
+
+cps_exit
+cps_cmd_help(cps_cli *c)
+{
+    cps_buf b = {0};
+    const char *what = c->args.n ? c->args.data[0] : NULL;
+    cps_code code = what ? cps_diag_find(what) : CPS_CODE_NONE;
+    if (code != CPS_CODE_NONE) {
+        const cps_diag_row *r = &cps_diag_rows[code];
+        cps_buf_printf(&b, "%s: %s\n\n%s\n", r->name, r->title, r->help);
+    } else if (what && ((what[0] == 'E' || what[0] == 'W' || what[0] == 'N') && what[1] >= '0' &&
+                        what[1] <= '9')) {
+        cps_error(c->diags, CPS_E1105, CPS_NOSPAN, "there is no diagnostic '%s'", what);
+        return CPS_USAGE;
+    } else {
+        cps_cli_help(what, &b);
+        if (!b.n) {
+            cps_error(c->diags, CPS_E1105, CPS_NOSPAN, "there is no command '%s'", what);
+            return CPS_USAGE;
+        }
+    }
+    fwrite(b.data, 1, b.n, stdout);
+    cps_buf_fini(&b);
+    return CPS_OK;
+}
+
+typedef struct fact {
+    const char *key, *unit, *doc;
+    bool is_int;
+} fact;
+
+static const fact facts[] = {
+#define CPS_FACT_INT(section, key, unit, doc) {#section "." #key, unit, doc, true},
+#define CPS_FACT_NUM(section, key, unit, doc) {#section "." #key, unit, doc, false},
+#include "codegen/isa/target.def"
+};
+
+cps_exit
+cps_cmd_targets(cps_cli *c)
+{
+    cps_buf b = {0};
+    if (cps_cli_has(c, CPS_OPT_JSON)) {
+        cps_jsonw w;
+        cps_jsonw_init(&w, &b);
+        cps_jsonw_arr(&w, false);
+        for (unsigned i = 0; i < cps_target_count(); i++) {
+            const cps_target *t = cps_target_at(i);
+            char hex[65];
+            cps_digest_hex(&t->digest, hex);
+            cps_jsonw_obj(&w, false);
+            cps_jsonw_key(&w, "digest");
+            cps_jsonw_str(&w, hex);
+            cps_jsonw_key(&w, "facts");
+            cps_jsonw_obj(&w, false);
+            for (unsigned k = 0; k < cps_countof(facts); k++) {
+                double v = 0;
+                cps_target_fact(t, facts[k].key, &v);
+                cps_jsonw_key(&w, facts[k].key);
+                facts[k].is_int ? cps_jsonw_int(&w, (int64_t)v) : cps_jsonw_num(&w, v);
+            }
+            cps_jsonw_end_obj(&w);
+            cps_jsonw_key(&w, "generation");
+            cps_jsonw_str(&w, cps_gen_name(t->gen));
+            cps_jsonw_key(&w, "name");
+            cps_jsonw_str(&w, t->name);
+            cps_jsonw_end_obj(&w);
+        }
+        cps_jsonw_end_arr(&w);
+        cps_jsonw_done(&w);
+    } else {
+        cps_buf_printf(&b, "%-24s", "fact");
+        for (unsigned i = 0; i < cps_target_count(); i++)
+            cps_buf_printf(&b, "%12s", cps_target_at(i)->name);
+        cps_buf_puts(&b, "  unit    meaning\n");
+        for (unsigned k = 0; k < cps_countof(facts); k++) {
+            cps_buf_printf(&b, "%-24s", facts[k].key);
+            for (unsigned i = 0; i < cps_target_count(); i++) {
+                double v = 0;
+                cps_target_fact(cps_target_at(i), facts[k].key, &v);
+                cps_buf_printf(&b, facts[k].is_int ? "%12.0f" : "%12g", v);
+            }
+            cps_buf_printf(&b, "  %-8s%s\n", facts[k].unit, facts[k].doc);
+        }
+        cps_buf_puts(&b, "\n`host` is the build machine's processor, through LLVM.\n");
+    }
+    fwrite(b.data, 1, b.n, stdout);
+    cps_buf_fini(&b);
+    return CPS_OK;
+}
+
+static const char *const sure_word[] = {"confirmed", "strong", "inferred"};
+
+static void
+put_insn(cps_buf *b, cps_insn i)
+{
+    const cps_insn_row *r = &cps_insns[i];
+    cps_buf_printf(b, "%s  opcode 0x%02x  %s\n  engines:", r->name, r->opcode, sure_word[r->sure]);
+    for (int e = 0; e < CPS_ENGINES; e++)
+        if (r->engines >> e & 1)
+            cps_buf_printf(b, " %s", cps_engine_name((cps_engine)e));
+    cps_buf_puts(b, "\n  generations:");
+    for (int g = 0; g < CPS_GENS; g++)
+        if (r->gens >> g & 1) {
+            uint8_t op = cps_isa_opcode(i, (cps_gen)g);
+            cps_buf_printf(b, " %s", cps_gen_name((cps_gen)g));
+            if (op != r->opcode)
+                cps_buf_printf(b, " (0x%02x)", op);
+        }
+    cps_buf_printf(b, "\n  %s\n  fields:\n", r->doc);
+    for (unsigned f = 1; f < CPS_FIELDS; f++)
+        if (cps_fields[f].format == r->format)
+            cps_buf_printf(b, "    byte %2u%s%-4u %3u bits  %-24s %s\n", cps_fields[f].byte,
+                           cps_fields[f].bit ? "." : " ", cps_fields[f].bit, cps_fields[f].bits,
+                           cps_fields[f].name, sure_word[cps_fields[f].sure]);
+}
+
+cps_exit
+cps_cmd_isa(cps_cli *c)
+{
+    cps_buf b = {0};
+    bool json = cps_cli_has(c, CPS_OPT_JSON), unsure = cps_cli_has(c, CPS_OPT_UNSURE);
+    const char *want = c->args.n ? c->args.data[0] : NULL;
+    int64_t op = -1;
+    if (want && !cps_parse_int(want, strlen(want), &op))
+        op = -1;
+    unsigned shown = 0;
+    cps_jsonw w;
+    if (json) {
+        cps_jsonw_init(&w, &b);
+        cps_jsonw_arr(&w, false);
+    }
+    for (unsigned i = 1; i < CPS_INSNS; i++) {
+        const cps_insn_row *r = &cps_insns[i];
+        if (want && !(op >= 0 ? r->opcode == op : cps_isa_find_name(want) == (cps_insn)i))
+            continue;
+        if (unsure && r->sure == CPS_SURE_C)
+            continue;
+        shown++;
+        if (json) {
+            cps_jsonw_obj(&w, true);
+            cps_jsonw_key(&w, "confidence");
+            cps_jsonw_str(&w, sure_word[r->sure]);
+            cps_jsonw_key(&w, "engines");
+            cps_jsonw_arr(&w, true);
+            for (int e = 0; e < CPS_ENGINES; e++)
+                if (r->engines >> e & 1)
+                    cps_jsonw_str(&w, cps_engine_name((cps_engine)e));
+            cps_jsonw_end_arr(&w);
+            cps_jsonw_key(&w, "generations");
+            cps_jsonw_arr(&w, true);
+            for (int g = 0; g < CPS_GENS; g++)
+                if (r->gens >> g & 1)
+                    cps_jsonw_str(&w, cps_gen_name((cps_gen)g));
+            cps_jsonw_end_arr(&w);
+            cps_jsonw_key(&w, "meaning");
+            cps_jsonw_str(&w, r->doc);
+            cps_jsonw_key(&w, "name");
+            cps_jsonw_str(&w, r->name);
+            cps_jsonw_key(&w, "opcode");
+            cps_jsonw_int(&w, r->opcode);
+            cps_jsonw_end_obj(&w);
+        } else if (want) {
+            put_insn(&b, (cps_insn)i);
+        } else {
+            cps_buf_printf(&b, "0x%02x  %-36s%-10s ", r->opcode, r->name, sure_word[r->sure]);
+            for (int g = 0; g < CPS_GENS; g++)
+                cps_buf_printf(&b, "%s ", r->gens >> g & 1 ? cps_gen_name((cps_gen)g) : "--");
+            cps_buf_printf(&b, " %s\n", r->doc);
+        }
+    }
+    if (json) {
+        cps_jsonw_end_arr(&w);
+        cps_jsonw_done(&w);
+    }
+    if (!shown && want)
+        cps_error(c->diags, CPS_E1105, CPS_NOSPAN, "no instruction is called '%s'", want);
+    fwrite(b.data, 1, b.n, stdout);
+    cps_buf_fini(&b);
+    return !shown && want ? CPS_USAGE : CPS_OK;
+}
+
+cps_exit
+cps_cmd_cache(cps_cli *c)
+{
+    static const char forms[] = "stats, verify or gc";
+    if (c->args.n != 1) {
+        cps_error(c->diags, CPS_E1105, CPS_NOSPAN, "'cache' takes one of: %s", forms);
+        return CPS_USAGE;
+    }
+    const char *what = c->args.data[0];
+    cps_cache *k = cps_cli_cache(c);
+    cps_cache_stats s = {0};
+    bool verify = !strcmp(what, "verify"), gc = !strcmp(what, "gc"), ok = true;
+    if (!verify && !gc && strcmp(what, "stats")) {
+        cps_error(c->diags, CPS_E1105, CPS_NOSPAN, "'cache' takes one of: %s", forms);
+        return CPS_USAGE;
+    }
+    int64_t max = cps_cli_int(c, CPS_OPT_MAXBYTES, (int64_t)4 << 30, 0, INT64_MAX, &ok);
+    if (!ok)
+        return CPS_USAGE;
+    if (gc) {
+        cps_cache_stats broken;
+        cps_cache_scan(k, true, true, &broken, c->diags);
+        cps_cache_gc(k, (uint64_t)max, &s, c->diags);
+        s.broken = broken.broken;
+    } else {
+        cps_cache_scan(k, verify, false, &s, c->diags);
+    }
+    if (cps_cli_has(c, CPS_OPT_JSON))
+        printf("{\"broken\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"entries\": %" PRIu64
+               ", \"temporaries\": %" PRIu64 "}\n",
+               s.broken, s.bytes, s.entries, s.temporaries);
+    else
+        printf("%s%" PRIu64 " entries, %" PRIu64 " bytes, %" PRIu64 " broken, %" PRIu64
+               " temporaries\n",
+               gc ? "removed: " : "", s.entries, s.bytes, s.broken, s.temporaries);
+    return verify && s.broken ? CPS_BAD_INPUT : CPS_OK;
+}
