@@ -1,0 +1,174 @@
+/* Reports. Key order is alphabetical, numbers are plain, so two runs can be compared as text. */
+#include "frontend/report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+void
+cps_compare(const char *name, const double *got, const double *ref, int64_t n, double rtol,
+            double atol, cps_errs *e)
+{
+    double top = 0, worst = 0, dot = 0, gg = 0, rr = 0;
+    bool odd = false;
+    for (int64_t i = 0; i < n; i++)
+        if (isfinite(ref[i]))
+            top = fmax(top, fabs(ref[i]));
+    for (int64_t i = 0; i < n; i++) {
+        if (got[i] == ref[i] || (isnan(got[i]) && isnan(ref[i])))
+            ;
+        else if (isfinite(got[i]) && isfinite(ref[i]))
+            worst = fmax(worst, fabs(got[i] - ref[i]));
+        else
+            odd = true; // an infinity or NaN on one side only
+        if (isfinite(got[i]) && isfinite(ref[i])) {
+            dot += got[i] * ref[i];
+            gg += got[i] * got[i];
+            rr += ref[i] * ref[i];
+        }
+    }
+    if (odd)
+        worst = INFINITY;
+    bool pass = worst <= atol + rtol * top;
+    e->max_abs = fmax(e->max_abs, worst);
+    e->max_rel = fmax(e->max_rel, top > 0 ? worst / top : (worst > 0 ? INFINITY : 0));
+    double cosine = gg > 0 && rr > 0 ? dot / sqrt(gg * rr) : gg == rr ? 1 : 0;
+    if (!e->worst)
+        e->cosine = e->pass || e->cosine == 0 ? fmin(cosine, e->cosine == 0 ? 1 : e->cosine) : e->cosine;
+    if (!pass) {
+        e->pass = false;
+        e->worst = name;
+    }
+}
+
+static void
+key_int(cps_jsonw *w, const char *k, int64_t v)
+{
+    cps_jsonw_key(w, k);
+    cps_jsonw_int(w, v);
+}
+
+static void
+key_num(cps_jsonw *w, const char *k, double v)
+{
+    cps_jsonw_key(w, k);
+    cps_jsonw_num(w, v);
+}
+
+static void
+key_str(cps_jsonw *w, const char *k, const char *v)
+{
+    cps_jsonw_key(w, k);
+    cps_jsonw_str(w, v ? v : "");
+}
+
+static double
+fraction(double part, double whole)
+{
+    return whole > 0 ? part / whole : 0;
+}
+
+void
+cps_report_members(cps_jsonw *w, const cps_report *r)
+{
+    double ns = (double)r->sim.time_ps / 1e3;
+    // latency: the fixed start and end, not a roof, fill most of the time
+    const char *bound = r->simulated && r->roof.engines_ns < 0.25 * ns && ns < 20e3 ? "latency"
+                                                                                 : r->roof.bound;
+    key_str(w, "bound", bound);
+    cps_jsonw_key(w, "busy");
+    cps_jsonw_obj(w, true);
+    static const cps_engine order[] = {CPS_ACT, CPS_DVE, CPS_PE, CPS_POOL, CPS_SP};
+    key_num(w, "act", fraction((double)r->sim.busy_ps[CPS_ACT], (double)r->sim.time_ps));
+    key_num(w, "dma", fraction((double)r->sim.dma_busy_ps, (double)r->sim.time_ps));
+    for (unsigned i = 1; i < cps_countof(order); i++)
+        key_num(w, cps_engine_name(order[i]),
+                fraction((double)r->sim.busy_ps[order[i]], (double)r->sim.time_ps));
+    cps_jsonw_end_obj(w);
+    cps_jsonw_key(w, "cache");
+    cps_jsonw_obj(w, true);
+    key_int(w, "hits", r->hits);
+    key_int(w, "misses", r->misses);
+    cps_jsonw_end_obj(w);
+    cps_jsonw_key(w, "checks");
+    cps_jsonw_obj(w, true);
+    // null: the check did not run
+    cps_jsonw_key(w, "bounds");
+    r->checks & CPS_CHECK_BOUNDS ? cps_jsonw_int(w, r->sim.bounds) : cps_jsonw_null(w);
+    cps_jsonw_key(w, "races");
+    r->checks & CPS_CHECK_RACES ? cps_jsonw_int(w, r->sim.races) : cps_jsonw_null(w);
+    cps_jsonw_key(w, "uninit");
+    r->checks & CPS_CHECK_UNINIT ? cps_jsonw_int(w, r->sim.uninit) : cps_jsonw_null(w);
+    cps_jsonw_end_obj(w);
+    key_num(w, "compile_ms", r->compile_ms);
+    if (r->compared)
+        key_num(w, "cosine", r->err.cosine);
+    cps_jsonw_key(w, "cycles");
+    cps_jsonw_obj(w, true);
+    for (unsigned i = 0; i < cps_countof(order); i++)
+        key_int(w, cps_engine_name(order[i]), r->sim.cycles[order[i]]);
+    cps_jsonw_end_obj(w);
+    key_num(w, "engines_fraction", fraction(r->roof.engines_ns, ns));
+    key_int(w, "flops", r->roof.flops);
+    key_int(w, "hbm_bytes", r->roof.bytes);
+    uint64_t count = 0;
+    for (int e = 0; e < CPS_ENGINES; e++)
+        count += r->sim.instructions[e];
+    key_int(w, "instructions", (int64_t)count);
+    key_str(w, "kernel", r->kernel);
+    key_int(w, "launches", r->launches);
+    key_str(w, "leaf", r->leaf);
+    if (r->compared) {
+        key_num(w, "max_abs_err", r->err.max_abs);
+        key_num(w, "max_rel_err", r->err.max_rel);
+    }
+    key_str(w, "on", r->on);
+    if (r->compared) {
+        cps_jsonw_key(w, "pass");
+        cps_jsonw_bool(w, r->err.pass);
+    }
+    key_int(w, "psum_banks_peak", r->psum_banks);
+    key_num(w, "roofline_engines_ns", r->roof.engines_ns);
+    key_num(w, "roofline_fraction", fraction(r->roof.roofline_ns, ns));
+    key_num(w, "roofline_ns", r->roof.roofline_ns);
+    key_int(w, "sbuf_peak_bytes_per_partition", r->sbuf_peak);
+    key_str(w, "target", r->target);
+    key_num(w, "time_ns", ns);
+    key_num(w, "wall_ms", r->wall_ms);
+}
+
+void
+cps_report_text(const cps_report *r, cps_buf *out)
+{
+    double ns = (double)r->sim.time_ps / 1e3;
+    cps_buf_printf(out, "%s  leaf %s  on %s, target %s\n", r->kernel, r->leaf, r->on, r->target);
+    if (r->simulated) {
+        uint64_t count = 0;
+        for (int e = 0; e < CPS_ENGINES; e++)
+            count += r->sim.instructions[e];
+        cps_buf_printf(out,
+                       "  simulated time %.3f us, roofline %.3f us (%s): %.1f %% of roof, %.1f %% of "
+                       "engine cap\n",
+                       ns / 1e3, r->roof.roofline_ns / 1e3, r->roof.bound,
+                       100 * fraction(r->roof.roofline_ns, ns), 100 * fraction(r->roof.engines_ns, ns));
+        cps_buf_printf(out, "  busy");
+        for (int e = 0; e < CPS_ENGINES; e++)
+            cps_buf_printf(out, "  %s %.1f %%", cps_engine_name((cps_engine)e),
+                           100 * fraction((double)r->sim.busy_ps[e], (double)r->sim.time_ps));
+        cps_buf_printf(out, "  dma %.1f %%\n",
+                       100 * fraction((double)r->sim.dma_busy_ps, (double)r->sim.time_ps));
+        cps_buf_printf(out,
+                       "  %" PRIu64 " instructions, %" PRIu64 " transfers of %" PRIu64
+                       " bytes, SBUF %" PRId64 " bytes a partition, %d PSUM banks\n",
+                       count, r->sim.dma_transfers, r->sim.dma_bytes, r->sbuf_peak, r->psum_banks);
+        cps_buf_printf(out, "  checks: races %u, uninitialised reads %u, bounds %u%s\n", r->sim.races,
+                       r->sim.uninit, r->sim.bounds,
+                       r->checks == CPS_CHECK_ALL ? "" : " (not all ran)");
+    }
+    if (r->compared)
+        cps_buf_printf(out, "  against the reference: max abs %.3g, max rel %.3g, cosine %.9f: %s\n",
+                       r->err.max_abs, r->err.max_rel, r->err.cosine,
+                       r->err.pass ? "within tolerance" : "TOO FAR");
+    cps_buf_printf(out, "  compile %.1f ms (%u hits, %u misses), run %.1f ms\n", r->compile_ms,
+                   r->hits, r->misses, r->wall_ms);
+}

@@ -1,0 +1,79 @@
+/* Counts an operator's reference body: two FLOPs per multiply-add of every matrix product, each
+ * operand and result once. */
+#include "frontend/roof.h"
+
+#include <string.h>
+
+/* Passes of the PE per element type: fp32 takes four, fp8 half where pairs share a PE. */
+static double
+pe_passes(const cps_target *t, cps_dtype dt)
+{
+    if (dt == CPS_DT_FP32)
+        return 4;
+    return cps_dtype_bytes(dt) == 1 && t->pe_fp8_double_row ? 0.5 : 1;
+}
+
+/* Bytes of input `v` that must be read: a table that is only gathered from counts its rows. */
+static int64_t
+input_bytes(const cps_func *f, cps_val v)
+{
+    int64_t rows = 0, all = cps_type_bytes(&f->vals.data[v].type);
+    for (uint32_t i = 0; i < f->nodes.n; i++) {
+        const cps_node *n = &f->nodes.data[i];
+        for (unsigned k = 0; k < n->nin; k++) {
+            if (n->in[k] != v)
+                continue;
+            if (n->op != CPS_OP_GATHER || k != 0)
+                return all;
+            rows += cps_type_bytes(&f->vals.data[n->out[0]].type);
+        }
+    }
+    return CPS_MIN(rows, all);
+}
+
+bool
+cps_roof_of(cps_registry *r, cps_arena *a, const cps_instance *inst, cps_roof *out, cps_diags *d)
+{
+    *out = (cps_roof){.bound = "memory"};
+    cps_module *m = cps_module_new(a, inst->op);
+    cps_func *f = r->body(r->self, m, inst, d);
+    if (!f)
+        return false;
+    double pe_ns = 0;
+    const cps_attr *causal = cps_attr_find(inst->attr, inst->nattr, "causal");
+    double share = causal && causal->i ? 0.5 : 1.0;
+    for (uint32_t i = 0; i < f->nodes.n; i++) {
+        const cps_node *n = &f->nodes.data[i];
+        if (n->op != CPS_OP_MATMUL)
+            continue;
+        const cps_type *x = &f->vals.data[n->in[0]].type;
+        double macs = (double)cps_type_count(&f->vals.data[n->out[0]].type) *
+                      (double)x->dim[x->rank - 1] * share;
+        out->flops += (int64_t)(2 * macs);
+        if (inst->target)
+            pe_ns += macs / (128.0 * 128.0) * pe_passes(inst->target, x->dtype) * 1e3 /
+                     inst->target->pe_mhz;
+    }
+    for (uint32_t i = 0; i < f->inputs.n; i++)
+        out->bytes += input_bytes(f, f->inputs.data[i]);
+    for (uint32_t i = 0; i < f->outputs.n; i++)
+        out->bytes += cps_type_bytes(&f->vals.data[f->outputs.data[i]].type);
+    if (!inst->target)
+        return true;
+    double mem_ns = (double)out->bytes / inst->target->hbm_roof_bytes_per_ns;
+    double cores = inst->cores;
+    out->roofline_ns = CPS_MAX(pe_ns, mem_ns) / cores;
+    out->bound = pe_ns > mem_ns ? "compute" : "memory";
+    out->engines_ns = out->roofline_ns;
+    cps_costs min = {0};
+    if (r->minimum && r->minimum(r->self, inst, &min, d)) {
+        const double mhz[CPS_ENGINES] = {
+            [CPS_PE] = inst->target->pe_mhz,     [CPS_ACT] = inst->target->act_mhz,
+            [CPS_POOL] = inst->target->pool_mhz, [CPS_DVE] = inst->target->dve_mhz,
+            [CPS_SP] = inst->target->sp_mhz,
+        };
+        for (int e = 0; e < CPS_ENGINES; e++)
+            out->engines_ns = CPS_MAX(out->engines_ns, min.cycles[e] * 1e3 / mhz[e] / cores);
+    }
+    return true;
+}
