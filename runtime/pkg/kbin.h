@@ -107,11 +107,15 @@ typedef struct cps_kbin {
 
 cps_kbin *cps_kbin_new(cps_arena *a, const char *name, const char *target, cps_gen gen);
 uint32_t cps_kbin_var(const cps_kbin *k, const char *name); /* id, or UINT32_MAX */
+/* Whether counts, names, references, shapes and variable bounds agree; the first thing wrong is
+ * described in `why`. Readers and the simulator rely on it. */
+bool cps_kbin_check(const cps_kbin *k, cps_buf *why);
 
 /* Files of one kernel folder: {pe,act,pool,dve,sp}.bin, dma.json, reloc.json, kernel.json,
- * kernel.cas (listing). Deterministic bytes. False with errno on I/O failure. */
+ * kernel.cas (listing), data.bin when there are constants. Deterministic bytes. Block spans are of
+ * a session and not kept: the places of the trigger bundles are. False with errno on I/O failure. */
 bool cps_kbin_write(const cps_kbin *k, const char *dir);
-/* Reads the folder back; the listing is not read. NULL after E80xx. Never trusts the files: sizes,
+/* Reads the folder back; the listing is not read. NULL after E1001, E8011 or E8012. Never trusts the files: sizes,
  * counts, names and offsets are checked. */
 cps_kbin *cps_kbin_read(cps_arena *a, const char *dir, cps_diags *d);
 

@@ -23,7 +23,7 @@ static void
 bad(reader *r, const char *what)
 {
     if (r->ok)
-        cps_error(r->d, CPS_E8002, CPS_NOSPAN, "'%s': %s", r->path, what);
+        cps_error(r->d, CPS_E8012, CPS_NOSPAN, "'%s': %s", r->path, what);
     r->ok = false;
 }
 
@@ -221,7 +221,7 @@ cps_package_read(cps_arena *a, const char *dir, cps_diags *d)
     reader r = {p, d, cps_path_join(a, dir, "manifest.json"), true};
     cps_file f;
     if (!cps_file_open(r.path, true, &f)) {
-        cps_error(d, CPS_E8002, CPS_NOSPAN, "cannot read '%s': %s", r.path, strerror(errno));
+        cps_error(d, CPS_E8012, CPS_NOSPAN, "cannot read '%s': %s", r.path, strerror(errno));
         cps_help(d, "a package is a folder written by `copse compile -o DIR`");
         return NULL;
     }

@@ -1,0 +1,218 @@
+/* A kernel as a folder. Bytes depend on the kernel alone. Besides the streams and dma.json:
+ * reloc.json lists every address inside a bundle, kernel.json says what a reader of people or
+ * programs wants to know, kernel.cas is the listing with the source place of each instruction. */
+#include "runtime/pkg/kbin_priv.h"
+
+#include "codegen/isa/text.h"
+#include "runtime/base/file.h"
+
+#include <errno.h>
+
+static void
+put_str(cps_jsonw *w, const char *key, const char *v)
+{
+    cps_jsonw_key(w, key);
+    cps_jsonw_str(w, v);
+}
+
+static void
+put_int(cps_jsonw *w, const char *key, int64_t v)
+{
+    cps_jsonw_key(w, key);
+    cps_jsonw_int(w, v);
+}
+
+static void
+write_relocs(const cps_kbin *k, cps_buf *out)
+{
+    cps_jsonw w;
+    cps_jsonw_init(&w, out);
+    cps_jsonw_arr(&w, false);
+    for (uint32_t i = 0; i < k->relocs.n; i++) {
+        const cps_kreloc *r = &k->relocs.data[i];
+        cps_jsonw_obj(&w, true);
+        put_str(&w, "engine", cps_engine_name(r->engine));
+        put_int(&w, "bundle", r->index);
+        put_str(&w, "field", cps_fields[r->field].name);
+        put_str(&w, "var", k->vars.data[r->var].name);
+        put_int(&w, "addend", r->addend);
+        cps_jsonw_end_obj(&w);
+    }
+    cps_jsonw_end_arr(&w);
+    cps_jsonw_done(&w);
+}
+
+static void
+write_vars(const cps_kbin *k, cps_jsonw *w)
+{
+    int64_t offset = 0;
+    cps_jsonw_key(w, "vars");
+    cps_jsonw_arr(w, false);
+    for (uint32_t i = 0; i < k->vars.n; i++) {
+        const cps_kvar *v = &k->vars.data[i];
+        cps_jsonw_obj(w, true);
+        put_str(w, "name", v->name);
+        put_str(w, "kind", cps_pkg_kinds[v->kind]);
+        put_str(w, "dtype", cps_dtype_name(v->dtype));
+        cps_jsonw_key(w, "shape");
+        cps_jsonw_arr(w, true);
+        for (int d = 0; d < v->rank; d++)
+            cps_jsonw_int(w, v->dim[d]);
+        cps_jsonw_end_arr(w);
+        put_int(w, "bytes", v->bytes);
+        if (v->kind == CPS_VAR_DATA) {
+            put_str(w, "file", "data.bin");
+            put_int(w, "offset", offset);
+            offset += v->bytes;
+        }
+        cps_jsonw_end_obj(w);
+    }
+    cps_jsonw_end_arr(w);
+}
+
+/* Places, run-length coded: [count, source, line, col] with source 0 for "no place". */
+static void
+write_places(const cps_kbin *k, cps_jsonw *w)
+{
+    cps_symtab *t = cps_symtab_create();
+    cps_sym last = 0;
+    for (int e = 0; e < CPS_ENGINES; e++) {
+        for (uint32_t i = 0; i < k->stream[e].locs.n; i++) {
+            if (k->stream[e].locs.data[i].file)
+                last = CPS_MAX(last, cps_sym_intern(t, k->stream[e].locs.data[i].file));
+        }
+    }
+    cps_jsonw_key(w, "sources");
+    cps_jsonw_arr(w, false);
+    for (cps_sym s = 1; s <= last; s++)
+        cps_jsonw_str(w, cps_sym_name(t, s));
+    cps_jsonw_end_arr(w);
+    cps_jsonw_key(w, "places");
+    cps_jsonw_obj(w, false);
+    for (int e = 0; e < CPS_ENGINES; e++) {
+        const cps_kstream *s = &k->stream[e];
+        cps_jsonw_key(w, cps_engine_name((cps_engine)e));
+        cps_jsonw_arr(w, true);
+        for (uint32_t i = 0, j; i < s->locs.n; i = j) {
+            const cps_kloc *a = &s->locs.data[i];
+            for (j = i + 1; j < s->locs.n; j++) {
+                const cps_kloc *b = &s->locs.data[j];
+                if (!cps_streq(a->file, b->file) || a->line != b->line || a->col != b->col)
+                    break;
+            }
+            cps_jsonw_int(w, j - i);
+            cps_jsonw_int(w, a->file ? cps_sym_find(t, a->file) : 0);
+            cps_jsonw_int(w, a->line);
+            cps_jsonw_int(w, a->col);
+        }
+        cps_jsonw_end_arr(w);
+    }
+    cps_jsonw_end_obj(w);
+    cps_symtab_destroy(t);
+}
+
+static void
+write_stats(const cps_kbin *k, cps_jsonw *w)
+{
+    const cps_kstats *s = &k->stats;
+    cps_jsonw_key(w, "stats");
+    cps_jsonw_obj(w, false);
+    put_int(w, "flops", s->flops);
+    put_int(w, "hbm_bytes", s->hbm_bytes);
+    put_int(w, "pe_flops_ps", s->pe_flops_ps);
+    cps_jsonw_key(w, "engine_min_ps");
+    cps_jsonw_obj(w, true);
+    for (int e = 0; e < CPS_ENGINES; e++)
+        put_int(w, cps_engine_name((cps_engine)e), s->engine_min_ps[e]);
+    cps_jsonw_end_obj(w);
+    put_int(w, "sbuf_peak_bytes_per_partition", s->sbuf_peak);
+    put_int(w, "psum_banks_peak", s->psum_banks);
+    put_int(w, "semaphores", s->semaphores);
+    cps_jsonw_end_obj(w);
+}
+
+static void
+write_kernel(const cps_kbin *k, cps_buf *out)
+{
+    cps_jsonw w;
+    cps_jsonw_init(&w, out);
+    cps_jsonw_obj(&w, false);
+    put_int(&w, "schema", 1);
+    put_str(&w, "name", k->name);
+    put_str(&w, "target", k->target);
+    put_str(&w, "generation", cps_gen_name(k->gen));
+    put_int(&w, "core", k->core);
+    put_int(&w, "cores", k->cores);
+    cps_jsonw_key(&w, "instructions");
+    cps_jsonw_obj(&w, true);
+    for (int e = 0; e < CPS_ENGINES; e++)
+        put_int(&w, cps_engine_name((cps_engine)e), k->stream[e].code.n);
+    cps_jsonw_end_obj(&w);
+    write_stats(k, &w);
+    write_vars(k, &w);
+    write_places(k, &w);
+    cps_jsonw_end_obj(&w);
+    cps_jsonw_done(&w);
+}
+
+static void
+write_listing(const cps_kbin *k, cps_buf *out)
+{
+    cps_buf_printf(out, "// kernel %s, target %s, core %d of %d\n", k->name, k->target, k->core,
+                   k->cores);
+    for (int e = 0; e < CPS_ENGINES; e++) {
+        const cps_kstream *s = &k->stream[e];
+        cps_buf_printf(out, "\n// ---- %s: %u instructions ----\n",
+                       cps_engine_name((cps_engine)e), s->code.n);
+        for (uint32_t i = 0; i < s->code.n; i++) {
+            cps_isa_print(&s->code.data[i], k->gen, out);
+            const cps_kloc *at = s->locs.n ? &s->locs.data[i] : NULL;
+            if (at && at->file)
+                cps_buf_printf(out, " // %u %s:%u:%u\n", i, at->file, at->line, at->col);
+            else
+                cps_buf_printf(out, " // %u\n", i);
+        }
+    }
+}
+
+static bool
+write_one(cps_arena *a, const char *dir, const char *name, const void *data, size_t n)
+{
+    return cps_file_write(cps_path_join(a, dir, name), data, n);
+}
+
+bool
+cps_kbin_write(const cps_kbin *k, const char *dir)
+{
+    cps_arena *a = cps_arena_create();
+    cps_buf b = {0};
+    bool ok = cps_mkdirs(dir);
+    for (int e = 0; e < CPS_ENGINES && ok; e++) {
+        const char *name = cps_arena_printf(a, "%s.bin", cps_engine_name((cps_engine)e));
+        ok = write_one(a, dir, name, k->stream[e].code.data,
+                       (size_t)k->stream[e].code.n * CPS_BUNDLE_BYTES);
+    }
+    void (*const text[])(const cps_kbin *, cps_buf *) = {cps_pkg_dma_write, write_relocs,
+                                                         write_kernel, write_listing};
+    const char *const names[] = {"dma.json", "reloc.json", "kernel.json", "kernel.cas"};
+    for (unsigned i = 0; i < cps_countof(text) && ok; i++) {
+        b.n = 0;
+        text[i](k, &b);
+        ok = write_one(a, dir, names[i], b.data, b.n);
+    }
+    b.n = 0;
+    bool any = false;
+    for (uint32_t i = 0; i < k->vars.n; i++) {
+        if (k->vars.data[i].kind == CPS_VAR_DATA) {
+            any = true;
+            cps_buf_put(&b, k->vars.data[i].data, (size_t)k->vars.data[i].bytes);
+        }
+    }
+    if (ok && any)
+        ok = write_one(a, dir, "data.bin", b.data, b.n);
+    int e = errno;
+    cps_buf_fini(&b);
+    cps_arena_destroy(a);
+    errno = e;
+    return ok;
+}
