@@ -33,8 +33,7 @@ cps_compare(const char *name, const double *got, const double *ref, int64_t n, d
     e->max_abs = fmax(e->max_abs, worst);
     e->max_rel = fmax(e->max_rel, top > 0 ? worst / top : (worst > 0 ? INFINITY : 0));
     double cosine = gg > 0 && rr > 0 ? dot / sqrt(gg * rr) : gg == rr ? 1 : 0;
-    if (!e->worst)
-        e->cosine = e->pass || e->cosine == 0 ? fmin(cosine, e->cosine == 0 ? 1 : e->cosine) : e->cosine;
+    e->cosine = fmin(e->cosine, cosine);
     if (!pass) {
         e->pass = false;
         e->worst = name;

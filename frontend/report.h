@@ -33,7 +33,9 @@ typedef struct cps_report {
 void cps_report_members(cps_jsonw *w, const cps_report *r);
 void cps_report_text(const cps_report *r, cps_buf *out);
 
-/* |a-b| <= atol + rtol * max|ref|; equal infinities and NaNs match. Accumulates into *e. */
+/* |a-b| <= atol + rtol * max|ref|; equal infinities and NaNs match. Accumulates into *e, which
+ * starts as CPS_ERRS_START. */
+#define CPS_ERRS_START ((cps_errs){.cosine = 1, .pass = true})
 void cps_compare(const char *name, const double *got, const double *ref, int64_t n, double rtol,
                  double atol, cps_errs *e);
 

@@ -1,0 +1,323 @@
+/* copse kernel: the registry as lists, and one operator run with seeded inputs on the simulator,
+ * the host or the reference evaluator. */
+#include "frontend/compile.h"
+#include "frontend/execute.h"
+#include "frontend/inputs.h"
+#include "frontend/report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static cps_exit
+list(cps_cli *c)
+{
+    cps_registry *r = cps_cli_registry(c);
+    if (!r)
+        return cps_cli_failed(c);
+    bool json = cps_cli_has(c, CPS_OPT_JSON);
+    cps_buf b = {0};
+    cps_jsonw w;
+    cps_jsonw_init(&w, &b);
+    if (json)
+        cps_jsonw_arr(&w, false);
+    for (unsigned i = 0; i < r->ops(r->self); i++) {
+        cps_opinfo op;
+        if (!r->op(r->self, i, &op))
+            return cps_cli_failed(c);
+        if (json) {
+            cps_jsonw_obj(&w, false);
+            cps_jsonw_key(&w, "file");
+            cps_jsonw_str(&w, op.file);
+            cps_jsonw_key(&w, "leaves");
+            cps_jsonw_arr(&w, false);
+        } else {
+            cps_buf_printf(&b, "%s(", op.name);
+            for (int k = 0; k < op.noperands; k++)
+                cps_buf_printf(&b, "%s%s", k ? ", " : "", op.operand[k]);
+            for (int k = 0; k < op.nattrs; k++)
+                cps_buf_printf(&b, "%s%s", k ? ", " : "; ", op.attr[k]);
+            cps_buf_puts(&b, ") -> ");
+            for (int k = 0; k < op.nresults; k++)
+                cps_buf_printf(&b, "%s%s", k ? ", " : "", op.result[k]);
+            cps_buf_printf(&b, "    [%s]\n", op.tree);
+        }
+        for (unsigned j = 0; j < r->leaves(r->self); j++) {
+            cps_leafinfo leaf;
+            if (!r->leaf(r->self, j, &leaf) || strcmp(leaf.op, op.name))
+                continue;
+            if (json) {
+                cps_jsonw_obj(&w, true);
+                cps_jsonw_key(&w, "file");
+                cps_jsonw_str(&w, leaf.file);
+                cps_jsonw_key(&w, "name");
+                cps_jsonw_str(&w, leaf.name);
+                cps_jsonw_key(&w, "targets");
+                cps_jsonw_str(&w, leaf.targets);
+                cps_jsonw_end_obj(&w);
+            } else {
+                cps_buf_printf(&b, "    %-24s on %-20s %s\n", leaf.name, leaf.targets, leaf.file);
+            }
+        }
+        if (json) {
+            cps_jsonw_end_arr(&w);
+            cps_jsonw_key(&w, "name");
+            cps_jsonw_str(&w, op.name);
+            cps_jsonw_key(&w, "tree");
+            cps_jsonw_str(&w, op.tree);
+            cps_jsonw_end_obj(&w);
+        }
+    }
+    if (json) {
+        cps_jsonw_end_arr(&w);
+        cps_jsonw_done(&w);
+    }
+    fwrite(b.data ? b.data : "", 1, b.n, stdout);
+    cps_buf_fini(&b);
+    return CPS_OK;
+}
+
+/* The text of the file that declares NAME: the best description of an operator or leaf. */
+static cps_exit
+show(cps_cli *c)
+{
+    cps_registry *r = cps_cli_registry(c);
+    const char *name = c->args.n > 1 ? c->args.data[1] : "", *file = NULL;
+    if (!r)
+        return cps_cli_failed(c);
+    for (unsigned j = 0; !file && j < r->leaves(r->self); j++) {
+        cps_leafinfo leaf;
+        if (r->leaf(r->self, j, &leaf) && !strcmp(leaf.name, name))
+            file = leaf.file;
+    }
+    cps_opinfo op;
+    if (!file && r->find_op(r->self, name, &op))
+        file = op.file;
+    for (unsigned k = 0; file && k < cps_kernel_source_count; k++)
+        if (!strcmp(cps_kernel_sources[k].path, file)) {
+            printf("// %s\n", file);
+            fwrite(cps_kernel_sources[k].text, 1, cps_kernel_sources[k].n, stdout);
+            return CPS_OK;
+        }
+    cps_error(c->diags, CPS_E1106, CPS_NOSPAN, "no operator or leaf is called '%s'", name);
+    cps_help(c->diags, "`copse kernel list` shows all");
+    return CPS_BAD_INPUT;
+}
+
+/* Operators by target: how many leaves each has. */
+static cps_exit
+coverage(cps_cli *c)
+{
+    static const char *const targets[] = {"trn1", "trn2", "trn3", "host"};
+    cps_registry *r = cps_cli_registry(c);
+    if (!r)
+        return cps_cli_failed(c);
+    printf("%-24s", "operator");
+    for (unsigned t = 0; t < cps_countof(targets); t++)
+        printf("%8s", targets[t]);
+    printf("\n");
+    for (unsigned i = 0; i < r->ops(r->self); i++) {
+        cps_opinfo op;
+        if (!r->op(r->self, i, &op))
+            return cps_cli_failed(c);
+        printf("%-24s", op.name);
+        for (unsigned t = 0; t < cps_countof(targets); t++) {
+            unsigned n = 0;
+            for (unsigned j = 0; j < r->leaves(r->self); j++) {
+                cps_leafinfo leaf;
+                n += r->leaf(r->self, j, &leaf) && !strcmp(leaf.op, op.name) &&
+                     strstr(leaf.targets, targets[t]) != NULL;
+            }
+            // on the host every operator has the leaf generated from its body
+            printf("%8u", n + !strcmp(targets[t], "host"));
+        }
+        printf("\n");
+    }
+    return CPS_OK;
+}
+
+/* "a=1,b=2" or "a,b" cut at commas into names and values. */
+static bool
+pairs(cps_cli *c, cps_opt o, const char *s, const char **name, const char **value, int *n)
+{
+    while (s && *s) {
+        size_t len = strcspn(s, ",");
+        const char *eq = memchr(s, '=', len);
+        if (*n == 64 || !len || (value && !eq)) {
+            cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'%.*s' is not of the form %s",
+                      (int)len, s, value ? "NAME=VALUE" : "NAME");
+            (void)o;
+            return false;
+        }
+        name[*n] = cps_arena_strndup(c->arena, s, eq ? (size_t)(eq - s) : len);
+        if (value)
+            value[*n] = cps_arena_strndup(c->arena, eq + 1, len - (size_t)(eq + 1 - s));
+        (*n)++;
+        s += len + (s[len] == ',');
+    }
+    return true;
+}
+
+static bool
+instance(cps_cli *c, const cps_target *t, cps_instance *out)
+{
+    cps_registry *r = cps_cli_registry(c);
+    if (!r)
+        return false;
+    cps_opinfo info;
+    const char *op = c->args.data[1];
+    if (!r->find_op(r->self, op, &info)) {
+        cps_error(c->diags, CPS_E1106, CPS_NOSPAN, "there is no operator '%s'", op);
+        cps_help(c->diags, "`copse kernel list` shows all");
+        return false;
+    }
+    const char *dim[64], *value[64], *with[64], *akey[64], *atext[64];
+    int64_t size[64];
+    int ndim = 0, nwith = 0, nattr = 0;
+    if (!pairs(c, CPS_OPT_DIMS, cps_cli_str(c, CPS_OPT_DIMS, ""), dim, value, &ndim) ||
+        !pairs(c, CPS_OPT_WITH, cps_cli_str(c, CPS_OPT_WITH, ""), with, NULL, &nwith))
+        return false;
+    for (int k = 0; k < ndim; k++)
+        if (!cps_parse_int(value[k], strlen(value[k]), &size[k]) || size[k] < 1 ||
+            size[k] > (int64_t)1 << 40) {
+            cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'--dims %s=%s': a dimension is a positive integer",
+                      dim[k], value[k]);
+            return false;
+        }
+    for (uint32_t k = 0; k < c->opt[CPS_OPT_ATTR].n; k++)
+        if (!pairs(c, CPS_OPT_ATTR, c->opt[CPS_OPT_ATTR].data[k], akey, atext, &nattr))
+            return false;
+    const char *dt = cps_cli_str(c, CPS_OPT_DTYPE, "bf16");
+    cps_dtype dtype = cps_dtype_parse(dt, strlen(dt));
+    if (dtype == CPS_DT_NONE) {
+        cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'--dtype %s' is no dtype", dt);
+        return false;
+    }
+    bool ok = true;
+    int cores = (int)cps_cli_int(c, CPS_OPT_LNC, 1, 1, 1, &ok);
+    return ok && r->make(r->self, c->arena, op, ndim, dim, size, dtype, nwith, with, nattr, akey,
+                         atext, t, cores, out, c->diags);
+}
+
+static cps_exit
+run(cps_cli *c)
+{
+    if (c->args.n != 2) {
+        cps_error(c->diags, CPS_E1105, CPS_NOSPAN, "'kernel run' takes the name of one operator");
+        return CPS_USAGE;
+    }
+    bool ok = true;
+    const char *on = cps_cli_word(c, CPS_OPT_ON, "sim", "sim host ref");
+    const cps_target *t = cps_cli_target(c, &ok);
+    if (on && ok && !strcmp(on, "sim") && !t)
+        on = "host";
+    if (on && !strcmp(on, "host"))
+        t = NULL;
+    bool fp32 = cps_cli_has(c, CPS_OPT_REFACC) && cps_cli_word(c, CPS_OPT_REFACC, "fp32", "fp32");
+    unsigned checks = cps_cli_checks(c, &ok);
+    const char *cmp = cps_cli_has(c, CPS_OPT_COMPARE) ? cps_cli_word(c, CPS_OPT_COMPARE, "ref", "ref") : NULL;
+    cps_instance inst;
+    if (!on || !ok || (cps_cli_has(c, CPS_OPT_COMPARE) && !cmp) || !instance(c, t, &inst))
+        return cps_cli_failed(c);
+
+    cps_registry *r = cps_cli_registry(c);
+    cps_module *m = cps_module_new(c->arena, inst.op);
+    cps_func *body = r->body(r->self, m, &inst, c->diags);
+    if (!body)
+        return cps_cli_failed(c);
+
+    cps_report rep = {.kernel = inst.op, .target = t ? t->name : "host", .on = on, .facts = t,
+                      .launches = 1, .checks = 0, .err = CPS_ERRS_START};
+    unsigned nin = 0, nout = (unsigned)inst.nresults;
+    cps_io in[CPS_MAX_OPERANDS] = {0}, out[CPS_MAX_OPERANDS] = {0}, ref[CPS_MAX_OPERANDS] = {0};
+    int64_t bound[CPS_MAX_OPERANDS];
+    for (int k = 0; k < inst.noperands; k++) {
+        if (!inst.operand[k].present)
+            continue;
+        in[nin] = (cps_io){.name = inst.operand[k].name, .type = inst.operand[k].type};
+        bound[nin] = cps_index_bound(body, body->inputs.data[nin]);
+        nin++;
+    }
+    for (unsigned k = 0; k < nout; k++)
+        out[k] = ref[k] = (cps_io){.name = inst.result[k].name, .type = inst.result[k].type};
+    if (!cps_roof_of(r, c->arena, &inst, &rep.roof, c->diags) || !cps_io_inputs(c, in, nin, bound))
+        return cps_cli_failed(c);
+
+    cps_candidate *cand = NULL;
+    double rtol = 1e-5, atol = 1e-6;
+    const char *emit = cps_cli_str(c, CPS_OPT_EMIT, NULL);
+    if (!strcmp(on, "ref")) {
+        rep.leaf = "reference";
+        double t0 = cps_now_ms();
+        ok = cps_execute_ref(c, m, body, in, nin, out, nout, fp32);
+        rep.wall_ms = cps_now_ms() - t0;
+    } else if (!strcmp(on, "host")) {
+        rep.leaf = cps_arena_printf(c->arena, "%s_generated", inst.op);
+        ok = cps_execute_host_func(c, m, body, in, nin, out, nout, &rep);
+    } else {
+        unsigned n = 0;
+        const char *why = NULL;
+        int k = cps_choose(c, &inst, cps_cli_str(c, CPS_OPT_LEAF, NULL), &cand, &n, &why);
+        if (k < 0)
+            return cps_cli_failed(c);
+        rep.leaf = cand[k].leaf;
+        rtol = cand[k].rtol;
+        atol = cand[k].atol;
+        if (emit && !strcmp(emit, "tile")) {
+            cps_buf text = {0};
+            ok = cps_compile_tile(c, c->arena, &inst, &cand[k], &text);
+            if (ok)
+                fwrite(text.data, 1, text.n, stdout);
+            cps_buf_fini(&text);
+            return ok ? CPS_OK : cps_cli_failed(c);
+        }
+        double t0 = cps_now_ms();
+        cps_compiled bin;
+        if (!cps_compile_kernel(c, c->arena, &inst, &cand[k], &bin))
+            return cps_cli_failed(c);
+        rep.compile_ms = cps_now_ms() - t0;
+        rep.hits = bin.hit;
+        rep.misses = !bin.hit;
+        if (emit && !strcmp(emit, "asm")) {
+            cps_buf text = {0};
+            cps_kbin_listing(bin.kbin, &text);
+            fwrite(text.data, 1, text.n, stdout);
+            cps_buf_fini(&text);
+            return CPS_OK;
+        }
+        ok = cps_execute_kernel(c, &inst, bin.kbin, in, nin, out, nout, checks, &rep);
+    }
+    if (!ok)
+        return cps_cli_failed(c);
+
+    if (cmp || cps_cli_has(c, CPS_OPT_SAVEIO)) {
+        if (!cps_execute_ref(c, m, body, in, nin, ref, nout, fp32))
+            return cps_cli_failed(c);
+        rep.compared = cmp != NULL;
+        for (unsigned k = 0; k < nout; k++)
+            cps_compare(out[k].name, cps_io_values(c->arena, &out[k]), ref[k].exact,
+                        cps_type_count(&out[k].type), rtol, atol, &rep.err);
+    }
+    const char *dir = cps_cli_str(c, CPS_OPT_SAVEIO, NULL);
+    for (unsigned k = 0; dir && k < nin; k++)
+        ok = ok && cps_io_save(c, dir, "in_", &in[k]);
+    for (unsigned k = 0; dir && k < nout; k++)
+        ok = ok && cps_io_save(c, dir, "out_", &out[k]) && cps_io_save(c, dir, "ref_", &ref[k]);
+    if (!ok)
+        return cps_cli_failed(c);
+    return cps_report_emit(c, &rep);
+}
+
+cps_exit
+cps_cmd_kernel(cps_cli *c)
+{
+    static const struct {
+        const char *name;
+        cps_exit (*run)(cps_cli *c);
+    } verbs[] = {{"list", list}, {"show", show}, {"coverage", coverage}, {"run", run}};
+    const char *verb = c->args.n ? c->args.data[0] : "";
+    for (unsigned i = 0; i < cps_countof(verbs); i++)
+        if (!strcmp(verbs[i].name, verb))
+            return verbs[i].run(c);
+    cps_error(c->diags, CPS_E1105, CPS_NOSPAN, "'kernel' takes one of: list, show, coverage, run");
+    return CPS_USAGE;
+}

@@ -1,0 +1,165 @@
+/* One kernel, from a selected leaf to its binary:
+ *
+ *   (leaf, resolved configuration, target)
+ *      | key, cache: hit -> binary
+ *      | miss: trace -> verify -> [codegen: legalise, engines, DMA, allocate, order, synchronise,
+ *      |       encode] -> binary -> cache
+ *
+ * Neither the tracer nor the back end knows that a cache exists. A key's components are every
+ * input of the result: the build, the leaf's text, the instance, its configuration, the target's
+ * facts. Paths, names in a model, time and verbosity are not among them. */
+#include "frontend/compile.h"
+
+#include "build_id.h"
+#include "codegen/codegen.h"
+
+#include <string.h>
+
+enum { F_SCHEMA = 64, F_BUILD, F_LEAF, F_LEAF_DIGEST, F_TARGET_DIGEST, F_CONFIG, F_CORE };
+
+static void
+put_attr(cps_buf *b, const cps_attr *x)
+{
+    cps_buf_printf(b, "%s=", x->key);
+    switch (x->kind) {
+    case CPS_A_INT:
+    case CPS_A_BOOL:
+        cps_buf_printf(b, "%lld", (long long)x->i);
+        break;
+    case CPS_A_DTYPE:
+        cps_buf_puts(b, cps_dtype_name((cps_dtype)x->i));
+        break;
+    case CPS_A_FLOAT:
+        cps_buf_put_double(b, x->f);
+        break;
+    case CPS_A_STR:
+        cps_buf_puts(b, x->s);
+        break;
+    case CPS_A_INTS:
+        for (uint32_t k = 0; k < x->n; k++)
+            cps_buf_printf(b, "%s%lld", k ? "," : "", (long long)x->ints[k]);
+        break;
+    }
+    cps_buf_putc(b, ';');
+}
+
+static void
+key_of(const cps_instance *i, const cps_candidate *k, cps_buf *parts)
+{
+    cps_instance_key(i, parts);
+    cps_key_field(parts, F_SCHEMA, "kernel 1", 8);
+    cps_key_field(parts, F_BUILD, CPS_BUILD_ID, (uint32_t)strlen(CPS_BUILD_ID));
+    cps_key_field(parts, F_LEAF, k->leaf, (uint32_t)strlen(k->leaf));
+    cps_key_field(parts, F_LEAF_DIGEST, k->digest.b, sizeof k->digest.b);
+    cps_key_field(parts, F_TARGET_DIGEST, i->target->digest.b, sizeof i->target->digest.b);
+    cps_buf config = {0};
+    for (unsigned n = 0; n < k->nconfig; n++)
+        put_attr(&config, &k->config[n]);
+    cps_key_field(parts, F_CONFIG, config.data ? config.data : "", (uint32_t)config.n);
+    cps_buf_fini(&config);
+    uint8_t core = 0;
+    cps_key_field(parts, F_CORE, &core, 1);
+}
+
+static cps_tfunc *
+trace(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_candidate *k)
+{
+    cps_registry *r = cps_cli_registry(c);
+    cps_tfunc *f = r->trace(r->self, a, i, k, 0, c->diags);
+    if (!f || !cps_tile_verify(f, i->target, c->diags))
+        return NULL;
+    return f;
+}
+
+static bool
+check_after(void *ctx, const char *pass, const cps_tfunc *f, cps_diags *d)
+{
+    (void)pass;
+    return cps_tile_verify(f, ctx, d);
+}
+
+bool
+cps_compile_tile(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_candidate *k,
+                 cps_buf *text)
+{
+    cps_tfunc *f = trace(c, a, i, k);
+    if (f)
+        cps_tile_print(f, false, text);
+    return f != NULL;
+}
+
+bool
+cps_compile_kernel(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_candidate *k,
+                   cps_compiled *out)
+{
+    cps_cache *cache = cps_cli_cache(c);
+    cps_buf parts = {0}, bytes = {0};
+    key_of(i, k, &parts);
+    out->key = cps_digest_of(parts.data, parts.n);
+    out->kbin = NULL;
+    out->hit = false;
+    if (cps_cache_get(cache, &out->key, parts.data, parts.n, &bytes)) {
+        const char *why = NULL;
+        // The unpacked kernel refers into the bytes: they move to the arena first.
+        void *copy = cps_arena_raw(a, bytes.n + 1);
+        memcpy(copy, bytes.data, bytes.n);
+        out->kbin = cps_kbin_unpack(a, copy, bytes.n, &why);
+        out->hit = out->kbin != NULL;
+    }
+    if (!out->kbin) {
+        bool each = cps_cli_has(c, CPS_OPT_VERIFYEACH);
+#ifdef CPS_TEST_BUILD
+        each = true;
+#endif
+        cps_codegen_opts o = {.verify = true};
+        if (each) {
+            o.after = check_after;
+            o.ctx = (void *)(uintptr_t)i->target;
+        }
+        cps_tfunc *f = trace(c, a, i, k);
+        cps_kbin *fresh = NULL;
+        if (f && cps_codegen(a, f, i->target, &o, &fresh, c->diags)) {
+            out->kbin = fresh;
+            bytes.n = 0;
+            cps_kbin_pack(fresh, &bytes);
+            cps_cache_put(cache, &out->key, parts.data, parts.n, bytes.data, bytes.n);
+        }
+    }
+    cps_buf_fini(&parts);
+    cps_buf_fini(&bytes);
+    return out->kbin != NULL;
+}
+
+int
+cps_choose(cps_cli *c, const cps_instance *i, const char *force, cps_candidate **cand, unsigned *n,
+           const char **why)
+{
+    cps_registry *r = cps_cli_registry(c);
+    *n = r->candidates(r->self, c->arena, i, cand, c->diags);
+    if (cps_diags_errors(c->diags))
+        return -1;
+    int k = cps_registry_pick(*cand, *n, force, why);
+    if (k >= 0)
+        return k;
+    bool known = !force;
+    for (unsigned m = 0; m < *n; m++)
+        known = known || !strcmp((*cand)[m].leaf, force);
+    const char *on = i->target ? i->target->name : "host";
+    if (!known) {
+        cps_error(c->diags, CPS_E1107, CPS_NOSPAN, "'%s' has no leaf '%s' on %s", i->op, force, on);
+        for (unsigned m = 0; m < *n; m++)
+            cps_note(c->diags, CPS_NOSPAN, "there is '%s'", (*cand)[m].leaf);
+        return -1;
+    }
+    cps_buf what = {0};
+    cps_instance_print(i, &what);
+    cps_error(c->diags, CPS_E1108, CPS_NOSPAN, "no leaf takes %s", what.data);
+    cps_buf_fini(&what);
+    for (unsigned m = 0; m < *n; m++)
+        for (int q = 0; q < (*cand)[m].nreasons; q++)
+            if (!force || !strcmp((*cand)[m].leaf, force))
+                cps_note(c->diags, CPS_NOSPAN, "%s: %s", (*cand)[m].leaf, (*cand)[m].reason[q]);
+    if (!*n)
+        cps_note(c->diags, CPS_NOSPAN, "'%s' has no leaf for %s at all", i->op, on);
+    return -1;
+}

@@ -1,0 +1,29 @@
+/* The path of data (design, section 4). Two entries: one kernel, and a whole model. The trace
+ * cache is consulted here and nowhere else. */
+#ifndef CPS_FRONTEND_COMPILE_H
+#define CPS_FRONTEND_COMPILE_H
+
+#include "frontend/cli.h"
+#include "runtime/pkg/package.h"
+
+typedef struct cps_compiled {
+    const cps_kbin *kbin;
+    cps_digest key;
+    bool hit;
+} cps_compiled;
+
+/* Compiles the admitted candidate for the instance, or takes the result from the cache. The
+ * result lives in `a`. False after a diagnostic. */
+bool cps_compile_kernel(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_candidate *k,
+                        cps_compiled *out);
+
+/* The same, stopping early: the traced tile program as text. */
+bool cps_compile_tile(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_candidate *k,
+                      cps_buf *text);
+
+/* Candidates of an instance and the one to take (`force` may be NULL). -1 after E1107 or E1108
+ * with every reason as a note. */
+int cps_choose(cps_cli *c, const cps_instance *i, const char *force, cps_candidate **cand,
+               unsigned *n, const char **why);
+
+#endif
