@@ -27,6 +27,9 @@ bool cps_execute_kernel(cps_cli *c, const cps_instance *i, const cps_kbin *k, co
 bool cps_execute_package(cps_cli *c, const cps_package *p, const char *on, const cps_io *in,
                          cps_io *out, unsigned checks, cps_report *rep, cps_report *each);
 
+/* The host.so of a package, loaded and called once. */
+bool cps_execute_host_so(cps_cli *c, const cps_package *p, const cps_io *in, cps_io *out);
+
 /* The report to where --report says (JSON), else as text to standard error; exit 3 when a
  * comparison failed. */
 cps_exit cps_report_emit(cps_cli *c, const cps_report *rep);

@@ -1,0 +1,285 @@
+/* Running on the simulator and by the reference evaluator. The host's part is execute_host.c. */
+#include "frontend/execute.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+const double *
+cps_io_values(cps_arena *a, const cps_io *io)
+{
+    if (io->exact)
+        return io->exact;
+    int64_t n = cps_type_count(&io->type);
+    double *v = cps_arena_raw(a, (size_t)n * sizeof *v + 1);
+    cps_to_f64_n(io->type.dtype, io->data, v, (size_t)n);
+    return v;
+}
+
+bool
+cps_execute_ref(cps_cli *c, const cps_module *m, const cps_func *f, const cps_io *in, unsigned nin,
+                cps_io *out, unsigned nout, bool fp32)
+{
+    cps_tensor *ti = cps_new_array(c->arena, cps_tensor, nin + 1);
+    cps_tensor *to = cps_new_array(c->arena, cps_tensor, nout + 1);
+    for (unsigned k = 0; k < nin; k++)
+        ti[k] = cps_tensor_from(c->arena, &in[k].type, in[k].data);
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    bool ok = true;
+    cps_eval_opts o = {.fp32 = fp32};
+    o.threads = (int)cps_cli_int(c, CPS_OPT_THREADS, cpus > 0 ? cpus : 1, 1, 256, &ok);
+    if (!ok || !cps_ir_eval(c->arena, m, f, ti, to, &o, c->diags))
+        return false;
+    for (unsigned k = 0; k < nout; k++) {
+        int64_t n = cps_type_count(&out[k].type);
+        out[k].data = cps_arena_raw(c->arena, (size_t)cps_type_bytes(&out[k].type) + 1);
+        cps_tensor_store(&to[k], out[k].type.dtype, out[k].data);
+        if (to[k].f) {
+            out[k].exact = to[k].f;
+        } else {
+            out[k].exact = cps_arena_raw(c->arena, (size_t)n * sizeof(double) + 1);
+            for (int64_t q = 0; q < n; q++)
+                out[k].exact[q] = (double)to[k].i[q];
+        }
+    }
+    return true;
+}
+
+/* Swaps the last two axes of a stored tensor: the layout of an operand with order 1. */
+static void *
+swapped(cps_arena *a, const cps_type *t, const void *data)
+{
+    unsigned size = cps_dtype_bytes(t->dtype);
+    int64_t rows = t->dim[t->rank - 2], cols = t->dim[t->rank - 1];
+    int64_t outer = cps_type_count(t) / CPS_MAX(1, rows * cols);
+    uint8_t *to = cps_arena_raw(a, (size_t)cps_type_bytes(t) + 1);
+    const uint8_t *from = data;
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t j = 0; j < cols; j++)
+                memcpy(to + ((o * cols + j) * rows + i) * size,
+                       from + ((o * rows + i) * cols + j) * size, size);
+    return to;
+}
+
+static void
+add_sim(cps_report *rep, const cps_sim_report *s, const cps_kbin *k)
+{
+    rep->simulated = true;
+    rep->sim.time_ps += s->time_ps;
+    for (int e = 0; e < CPS_ENGINES; e++) {
+        rep->sim.cycles[e] += s->cycles[e];
+        rep->sim.busy_ps[e] += s->busy_ps[e];
+        rep->sim.instructions[e] += s->instructions[e];
+    }
+    rep->sim.dma_busy_ps += s->dma_busy_ps;
+    rep->sim.dma_bytes += s->dma_bytes;
+    rep->sim.dma_transfers += s->dma_transfers;
+    rep->sim.dma_descriptors += s->dma_descriptors;
+    rep->sim.pe_macs += s->pe_macs;
+    rep->sim.races += s->races;
+    rep->sim.uninit += s->uninit;
+    rep->sim.bounds += s->bounds;
+    rep->sbuf_peak = CPS_MAX(rep->sbuf_peak, k->stats.sbuf_peak);
+    rep->psum_banks = CPS_MAX(rep->psum_banks, k->stats.psum_banks);
+}
+
+static bool
+write_trace(cps_cli *c, const cps_buf *b)
+{
+    const char *path = cps_cli_str(c, CPS_OPT_TRACE, NULL);
+    return !path || cps_cli_write(c, path, b->data, b->n);
+}
+
+bool
+cps_execute_kernel(cps_cli *c, const cps_instance *i, const cps_kbin *k, const cps_io *in,
+                   unsigned nin, cps_io *out, unsigned nout, unsigned checks, cps_report *rep)
+{
+    cps_sim *s = cps_sim_create(i->target);
+    bool ok = cps_sim_load(s, k, c->diags);
+    unsigned q = 0;
+    for (int o = 0; ok && o < i->noperands; o++) {
+        if (!i->operand[o].present)
+            continue;
+        cps_assert(q < nin);
+        void *data = in[q].data;
+        if (i->operand[o].order)
+            data = swapped(c->arena, &in[q].type, data);
+        ok = cps_sim_bind(s, in[q].name, data, (size_t)cps_type_bytes(&in[q].type), true, c->diags);
+        q++;
+    }
+    for (unsigned o = 0; ok && o < nout; o++) {
+        out[o].data = cps_arena_alloc(c->arena, (size_t)cps_type_bytes(&out[o].type) + 1);
+        ok = cps_sim_bind(s, out[o].name, out[o].data, (size_t)cps_type_bytes(&out[o].type), false,
+                          c->diags);
+    }
+    cps_sim_opts opts = {.checks = checks, .trace = cps_cli_has(c, CPS_OPT_TRACE)};
+    cps_sim_report sr;
+    double t0 = cps_now_ms();
+    ok = ok && cps_sim_run(s, &opts, &sr, c->diags);
+    rep->wall_ms = cps_now_ms() - t0;
+    if (ok) {
+        rep->checks = checks;
+        add_sim(rep, &sr, k);
+        if (opts.trace) {
+            cps_buf b = {0};
+            cps_sim_trace_begin(&b);
+            cps_sim_trace(s, k->name, 0, &b);
+            cps_sim_trace_end(&b);
+            ok = write_trace(c, &b);
+            cps_buf_fini(&b);
+        }
+    }
+    cps_sim_destroy(s);
+    return ok;
+}
+
+/* Storage of every variable of a package: inputs and outputs the caller's, constants the mapped
+ * file's, temporaries inside one arena. */
+static void **
+place_vars(cps_cli *c, const cps_package *p, const cps_io *in, cps_io *out)
+{
+    void **at = cps_new_array(c->arena, void *, p->vars.n + 1);
+    uint8_t *arena = cps_arena_raw(c->arena, (size_t)p->arena_bytes + 64);
+    arena += (64 - (uintptr_t)arena % 64) % 64;
+    for (uint32_t i = 0; i < p->vars.n; i++) {
+        const cps_pvar *v = &p->vars.data[i];
+        if (v->kind == CPS_PV_CONST)
+            at[i] = (void *)(uintptr_t)v->data;
+        else if (v->kind == CPS_PV_TMP)
+            at[i] = arena + v->offset;
+    }
+    for (uint32_t i = 0; i < p->inputs.n; i++)
+        at[p->inputs.data[i]] = in[i].data;
+    for (uint32_t i = 0; i < p->outputs.n; i++) {
+        // an output may be an input handed through
+        if (!at[p->outputs.data[i]]) {
+            out[i].data = cps_arena_alloc(c->arena, (size_t)cps_type_bytes(&out[i].type) + 1);
+            at[p->outputs.data[i]] = out[i].data;
+        }
+        out[i].data = at[p->outputs.data[i]];
+    }
+    return at;
+}
+
+static bool
+run_steps(cps_cli *c, const cps_package *p, const cps_target *t, void **at, unsigned checks,
+          cps_report *rep, cps_report *each)
+{
+    cps_sim *s = cps_sim_create(t);
+    cps_sim_opts opts = {.checks = checks, .trace = cps_cli_has(c, CPS_OPT_TRACE)};
+    cps_buf trace = {0};
+    bool ok = true;
+    if (opts.trace)
+        cps_sim_trace_begin(&trace);
+    const char *only = cps_cli_str(c, CPS_OPT_KERNEL, NULL);
+    for (uint32_t i = 0; ok && i < p->steps.n; i++) {
+        const cps_pstep *st = &p->steps.data[i];
+        if (st->kernel < 0)
+            continue;
+        const cps_pkernel *k = &p->kernels.data[st->kernel];
+        ok = cps_sim_load(s, k->kbin, c->diags);
+        for (uint32_t q = 0; ok && q < st->nargs; q++) {
+            const cps_parg *arg = &p->args.data[st->first + q];
+            uint32_t kv = cps_kbin_var(k->kbin, arg->formal);
+            if (kv == UINT32_MAX)
+                continue; // an operand the kernel does not touch
+            bool defined = k->kbin->vars.data[kv].kind != CPS_VAR_OUTPUT;
+            ok = cps_sim_bind(s, arg->formal, at[arg->var], (size_t)p->vars.data[arg->var].bytes,
+                              defined, c->diags);
+        }
+        cps_sim_report sr;
+        ok = ok && cps_sim_run(s, &opts, &sr, c->diags);
+        if (!ok) {
+            cps_note(c->diags, CPS_NOSPAN, "in step %u, kernel '%s' (%s)", i, k->name, k->instance);
+            break;
+        }
+        sr.time_ps += (int64_t)(t->run_launch_ns * 1e3);
+        if (opts.trace)
+            cps_sim_trace(s, k->name, rep->sim.time_ps, &trace);
+        if (only && strcmp(only, k->name))
+            continue;
+        add_sim(rep, &sr, k->kbin);
+        rep->roof.flops += k->flops;
+        rep->roof.bytes += k->bytes;
+        rep->roof.roofline_ns += (double)k->roofline_ns;
+        rep->launches++;
+        if (each) {
+            each[i] = (cps_report){.kernel = k->name, .leaf = k->leaf, .target = t->name,
+                                   .on = "sim", .facts = t, .launches = 1, .checks = checks};
+            each[i].roof.flops = k->flops;
+            each[i].roof.bytes = k->bytes;
+            each[i].roof.bound = "memory";
+            each[i].roof.roofline_ns = (double)k->roofline_ns;
+            add_sim(&each[i], &sr, k->kbin);
+        }
+    }
+    if (ok && opts.trace) {
+        cps_sim_trace_end(&trace);
+        ok = write_trace(c, &trace);
+    }
+    cps_buf_fini(&trace);
+    cps_sim_destroy(s);
+    return ok;
+}
+
+bool
+cps_execute_package(cps_cli *c, const cps_package *p, const char *on, const cps_io *in, cps_io *out,
+                    unsigned checks, cps_report *rep, cps_report *each)
+{
+    void **at = place_vars(c, p, in, out);
+    double t0 = cps_now_ms();
+    bool ok;
+    if (!strcmp(on, "host")) {
+        ok = cps_execute_host_so(c, p, in, out);
+    } else {
+        const cps_target *t = cps_target_find(p->target);
+        if (!t || !cps_digest_eq(&t->digest, &p->target_digest)) {
+            // Made for a description of one's own: it must be given again.
+            t = cps_cli_has(c, CPS_OPT_TARGET)
+                    ? cps_target_load(cps_cli_str(c, CPS_OPT_TARGET, ""), c->arena, c->diags)
+                    : NULL;
+            if (!t || !cps_digest_eq(&t->digest, &p->target_digest)) {
+                cps_error(c->diags, CPS_E8003, CPS_NOSPAN,
+                          "the package was compiled for another description of target '%s'", p->target);
+                return false;
+            }
+        }
+        rep->facts = t;
+        rep->checks = checks;
+        ok = run_steps(c, p, t, at, checks, rep, each);
+    }
+    rep->wall_ms = cps_now_ms() - t0;
+    return ok;
+}
+
+cps_exit
+cps_report_emit(cps_cli *c, const cps_report *rep)
+{
+    cps_buf b = {0};
+    const char *path = cps_cli_str(c, CPS_OPT_REPORT, NULL);
+    bool ok = true;
+    if (path) {
+        cps_jsonw w;
+        cps_jsonw_init(&w, &b);
+        cps_jsonw_obj(&w, false);
+        cps_report_members(&w, rep);
+        cps_jsonw_end_obj(&w);
+        cps_jsonw_done(&w);
+        ok = cps_cli_write(c, path, b.data, b.n);
+        b.n = 0;
+    }
+    if (!path || strcmp(path, "-")) {
+        cps_report_text(rep, &b);
+        fwrite(b.data, 1, b.n, stderr);
+    }
+    cps_buf_fini(&b);
+    if (!ok)
+        return CPS_IO;
+    if (rep->compared && !rep->err.pass) {
+        cps_error(c->diags, CPS_E1109, CPS_NOSPAN, "output '%s' differs from the reference: max rel %.3g",
+                  rep->err.worst, rep->err.max_rel);
+        return CPS_DIFFERS;
+    }
+    return CPS_OK;
+}
