@@ -115,6 +115,8 @@ bool cps_kbin_check(const cps_kbin *k, cps_buf *why);
  * kernel.cas (listing), data.bin when there are constants. Deterministic bytes. Block spans are of
  * a session and not kept: the places of the trigger bundles are. False with errno on I/O failure. */
 bool cps_kbin_write(const cps_kbin *k, const char *dir);
+/* The listing alone: assembly text of all streams, with the source place of each instruction. */
+void cps_kbin_listing(const cps_kbin *k, cps_buf *out);
 /* Reads the folder back; the listing is not read. NULL after E1001, E8011 or E8012. Never trusts the files: sizes,
  * counts, names and offsets are checked. */
 cps_kbin *cps_kbin_read(cps_arena *a, const char *dir, cps_diags *d);

@@ -155,8 +155,8 @@ write_kernel(const cps_kbin *k, cps_buf *out)
     cps_jsonw_done(&w);
 }
 
-static void
-write_listing(const cps_kbin *k, cps_buf *out)
+void
+cps_kbin_listing(const cps_kbin *k, cps_buf *out)
 {
     cps_buf_printf(out, "// kernel %s, target %s, core %d of %d\n", k->name, k->target, k->core,
                    k->cores);
@@ -193,7 +193,7 @@ cps_kbin_write(const cps_kbin *k, const char *dir)
                        (size_t)k->stream[e].code.n * CPS_BUNDLE_BYTES);
     }
     void (*const text[])(const cps_kbin *, cps_buf *) = {cps_pkg_dma_write, write_relocs,
-                                                         write_kernel, write_listing};
+                                                         write_kernel, cps_kbin_listing};
     const char *const names[] = {"dma.json", "reloc.json", "kernel.json", "kernel.cas"};
     for (unsigned i = 0; i < cps_countof(text) && ok; i++) {
         b.n = 0;
