@@ -6,7 +6,7 @@
  *   mix(x):   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9
  *             x = (x ^ x >> 27) * 0x94d049bb133111eb
  *             x ^ x >> 31
- *   start:    s = mix(seed) ^ mix(index + 1)
+ *   start:    s = mix(mix(seed) + index + 1)
  *   next:     s = s + 0x9e3779b97f4a7c15; mix(s)                        (splitmix64)
  *   uniform:  (next >> 11) * 2^-53                                      in [0, 1)
  *   below(b): the high 64 bits of next * b, where a draw whose low 64 bits are under
@@ -36,7 +36,7 @@ mix(uint64_t x)
 void
 cps_rng_init(cps_rng *r, uint64_t seed, uint64_t index)
 {
-    r->s = mix(seed) ^ mix(index + 1);
+    r->s = mix(mix(seed) + index + 1);
 }
 
 uint64_t

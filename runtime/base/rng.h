@@ -1,5 +1,5 @@
 /* Seeded inputs, the same on every machine (LANGUAGE.md, "Seeded inputs").
- * Stream = splitmix64 started at mix(seed) ^ mix(index + 1). A normal is Box-Muller on two
+ * Stream = splitmix64 started at mix(mix(seed) + index + 1). A normal is Box-Muller on two
  * uniforms in (0,1], evaluated with our own log and cos so that no libm changes a bit. */
 #ifndef CPS_BASE_RNG_H
 #define CPS_BASE_RNG_H
