@@ -8,8 +8,9 @@
  *
  * Values of the narrow types: OCP 8-bit and MX specifications, and ml_dtypes for their IEEE-like
  * relatives (fp8e3m4, fp8e4m3). Where a type cannot hold the input at all, this file does what
- * ml_dtypes does: e8m0 turns zero and negatives into NaN and rounds halves up, e2m1 turns a NaN
- * into a zero of the opposite sign.
+ * ml_dtypes does: e8m0 turns zero and negatives into NaN and rounds halves up (but goes to the
+ * nearer neighbour below 2^-126 too, where ml_dtypes 0.6 always goes up), e2m1 turns a NaN into a
+ * zero of the opposite sign.
  *
  * Loops are branch-free so that the compiler vectorises them; the packed x4 types have no scalar
  * value and asking for one is our mistake. */
@@ -21,6 +22,17 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "storage is little endian");
 
 #define INLINE static inline __attribute__((always_inline))
+
+// The loops exist twice on x86, for the baseline and for AVX2, chosen when the program is loaded.
+// Both give the same bits: nothing here is fused or reassociated.
+#if defined(__x86_64__) && defined(__has_attribute)
+#if __has_attribute(target_clones)
+#define FOR_EACH_CPU __attribute__((target_clones("avx2", "default")))
+#endif
+#endif
+#ifndef FOR_EACH_CPU
+#define FOR_EACH_CPU
+#endif
 
 const cps_dtype_row cps_dtypes[CPS_DT_COUNT] = {
     [CPS_DT_NONE] = {"none", "", 0, -1, 'N'},
@@ -356,7 +368,7 @@ cps_from_f64(cps_dtype t, void *p, double v)
 
 // One pair of loops per row and direction; memcpy because file data need not be aligned.
 #define ROW(id, cell, to32, to64, from32, from64)                                                \
-    static void to_f32_##id(const void *src, float *dst, size_t n)                               \
+    FOR_EACH_CPU static void to_f32_##id(const void *src, float *dst, size_t n)                  \
     {                                                                                            \
         for (size_t i = 0; i < n; i++) {                                                         \
             cell x;                                                                              \
@@ -364,7 +376,7 @@ cps_from_f64(cps_dtype t, void *p, double v)
             dst[i] = to32;                                                                       \
         }                                                                                        \
     }                                                                                            \
-    static void to_f64_##id(const void *src, double *dst, size_t n)                              \
+    FOR_EACH_CPU static void to_f64_##id(const void *src, double *dst, size_t n)                 \
     {                                                                                            \
         for (size_t i = 0; i < n; i++) {                                                         \
             cell x;                                                                              \
@@ -372,7 +384,7 @@ cps_from_f64(cps_dtype t, void *p, double v)
             dst[i] = to64;                                                                       \
         }                                                                                        \
     }                                                                                            \
-    static void from_f32_##id(const float *src, void *dst, size_t n)                             \
+    FOR_EACH_CPU static void from_f32_##id(const float *src, void *dst, size_t n)                \
     {                                                                                            \
         for (size_t i = 0; i < n; i++) {                                                         \
             float v = src[i];                                                                    \
@@ -380,7 +392,7 @@ cps_from_f64(cps_dtype t, void *p, double v)
             memcpy((uint8_t *)dst + i * sizeof(x), &x, sizeof(x));                               \
         }                                                                                        \
     }                                                                                            \
-    static void from_f64_##id(const double *src, void *dst, size_t n)                            \
+    FOR_EACH_CPU static void from_f64_##id(const double *src, void *dst, size_t n)               \
     {                                                                                            \
         for (size_t i = 0; i < n; i++) {                                                         \
             double v = src[i];                                                                   \

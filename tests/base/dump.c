@@ -1,0 +1,125 @@
+/* The C side of the oracles: filters from standard input to standard output.
+ *
+ *   dump f32to DTYPE     binary32 -> storage        dump tof32 DTYPE     storage -> binary32
+ *   dump f64to DTYPE     binary64 -> storage        dump tof64 DTYPE     storage -> binary64
+ *   dump one-f32to DTYPE, one-f64to, one-tof32, one-tof64: the same element by element
+ *   dump npy DTYPE       a .npy file -> the file after conversion to DTYPE and formatting
+ *   dump rng SEED INDEX N   N normals as binary64, N uniforms, N draws below 1000 as u64
+ * Exit 1 with a reason when the input is refused. */
+#include "runtime/base/file.h"
+#include "runtime/base/npy.h"
+#include "runtime/base/rng.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum way { TO_F32, TO_F64, FROM_F32, FROM_F64 };
+
+static const char *const ways[] = {"tof32", "tof64", "f32to", "f64to"};
+
+static void
+convert(int way, bool single, cps_dtype t, const void *src, void *dst, size_t n, size_t in,
+        size_t out)
+{
+    const uint8_t *s = src;
+    uint8_t *d = dst;
+    for (size_t i = 0, step = single ? 1 : n; i < n; i += step, s += in * step, d += out * step)
+        switch (way) {
+        case TO_F32:
+            if (single)
+                *(float *)(void *)d = cps_to_f32(t, s);
+            else
+                cps_to_f32_n(t, s, (void *)d, n);
+            break;
+        case TO_F64:
+            if (single)
+                *(double *)(void *)d = cps_to_f64(t, s);
+            else
+                cps_to_f64_n(t, s, (void *)d, n);
+            break;
+        case FROM_F32:
+            if (single)
+                cps_from_f32(t, d, *(const float *)(const void *)s);
+            else
+                cps_from_f32_n(t, (const void *)s, d, n);
+            break;
+        default:
+            if (single)
+                cps_from_f64(t, d, *(const double *)(const void *)s);
+            else
+                cps_from_f64_n(t, (const void *)s, d, n);
+        }
+}
+
+static int
+run_convert(int way, bool single, cps_dtype t, const cps_file *f)
+{
+    size_t cell = cps_dtype_bytes(t), wide = way == TO_F32 || way == FROM_F32 ? 4 : 8;
+    size_t in = way <= TO_F64 ? cell : wide, out = way <= TO_F64 ? wide : cell;
+    size_t n = f->n / in;
+    void *dst = malloc(n * out + 1);
+    convert(way, single, t, f->data, dst, n, in, out);
+    bool ok = cps_file_write("-", dst, n * out);
+    free(dst);
+    return !ok;
+}
+
+static int
+run_npy(cps_dtype t, const cps_file *f)
+{
+    cps_npy npy;
+    const char *why = NULL;
+    size_t at = 0;
+    if (!cps_npy_parse(f->data, f->n, &npy, &why)) {
+        fprintf(stderr, "%s\n", why);
+        return 1;
+    }
+    void *dst = malloc(npy.count * cps_dtype_bytes(t) + 1);
+    bool ok = cps_npy_convert(&npy, t, dst, &at, &why);
+    if (ok) {
+        cps_buf b = {0};
+        cps_npy_format(&b, t, npy.rank, npy.dim, dst);
+        ok = cps_file_write("-", b.data, b.n);
+        cps_buf_fini(&b);
+    } else {
+        fprintf(stderr, "%s (element %zu)\n", why, at);
+    }
+    free(dst);
+    return !ok;
+}
+
+static int
+run_rng(uint64_t seed, uint64_t index, size_t n)
+{
+    cps_rng r;
+    cps_rng_init(&r, seed, index);
+    for (size_t i = 0; i < 3 * n; i++) {
+        double d = i < n ? cps_rng_normal(&r) : i < 2 * n ? cps_rng_uniform(&r) : 0;
+        uint64_t u = i < 2 * n ? 0 : cps_rng_below(&r, 1000);
+        if (fwrite(i < 2 * n ? (void *)&d : (void *)&u, 8, 1, stdout) != 1)
+            return 1;
+    }
+    return 0;
+}
+
+int
+main(int argc, char **argv)
+{
+    if (argc == 5 && cps_streq(argv[1], "rng"))
+        return run_rng(strtoull(argv[2], NULL, 0), strtoull(argv[3], NULL, 0),
+                       strtoul(argv[4], NULL, 0));
+    cps_dtype t = argc == 3 ? cps_dtype_parse(argv[2], strlen(argv[2])) : CPS_DT_NONE;
+    cps_file f;
+    if (t == CPS_DT_NONE || !cps_file_open("-", false, &f))
+        return 2;
+    int rc = 2;
+    if (cps_streq(argv[1], "npy"))
+        rc = run_npy(t, &f);
+    bool single = strncmp(argv[1], "one-", 4) == 0;
+    for (int w = 0; w < 4; w++)
+        if (cps_streq(ways[w], argv[1] + (single ? 4 : 0)))
+            rc = run_convert(w, single, t, &f);
+    cps_file_close(&f);
+    return rc;
+}

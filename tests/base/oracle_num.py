@@ -1,0 +1,212 @@
+"""Compares every conversion of runtime/base/num.c with NumPy and ml_dtypes, code by code.
+
+Widening: all codes of the types up to 16 bits, samples of the others. Narrowing: every 65537th
+binary32 code, everything near a rounding boundary of each type, and special values; from binary64
+the exact midpoints and their neighbours. NaNs compare as NaN of the same sign.
+usage: oracle_num.py BASE_DUMP
+"""
+import subprocess
+import sys
+
+import ml_dtypes as ml
+import numpy as np
+
+DUMP = sys.argv[1]
+FLOATS = {
+    "bf16": ml.bfloat16, "fp16": np.float16, "fp32": np.float32, "fp8e3m4": ml.float8_e3m4,
+    "fp8e4m3": ml.float8_e4m3, "fp8e4m3fn": ml.float8_e4m3fn, "fp8e5m2": ml.float8_e5m2,
+    "fp8e8m0": ml.float8_e8m0fnu, "fp4e2m1": ml.float4_e2m1fn,
+}
+INTS = {"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "u8": np.uint8,
+        "u16": np.uint16, "u32": np.uint32, "u64": np.uint64}
+checks = failed = 0
+
+
+def dump(how, name, a):
+    out = subprocess.run([DUMP, how, name], input=a.tobytes(), stdout=subprocess.PIPE, check=True)
+    return out.stdout
+
+
+def both(how, name, a, dtype):
+    """The bulk and the single form, which must agree."""
+    global checks, failed
+    bulk, one = dump(how, name, a), dump("one-" + how, name, a)
+    checks += 1
+    if bulk != one:
+        failed += 1
+        print(f"{how} {name}: the bulk and the single form differ")
+    return np.frombuffer(bulk, dtype)
+
+
+def compare(what, src, got, want):
+    """Equal bits, or NaN of the same sign on both sides."""
+    global checks, failed
+    with np.errstate(all="ignore"):
+        g, w = got.astype(np.float64), want.astype(np.float64)
+        nan = np.isnan(g) & np.isnan(w) & (np.signbit(g) == np.signbit(w))
+    size = got.dtype.itemsize
+    same = got.view(f"u{size}") == want.astype(got.dtype).view(f"u{size}")
+    bad = np.flatnonzero(~(same | nan))
+    checks += len(got)
+    failed += len(bad)
+    for i in bad[:8]:
+        print(f"{what}: {src[i]!r}: got {got[i]!r}, want {want[i]!r}")
+
+
+def codes(dtype):
+    """All storage codes of a type up to 16 bits (four for fp4), else a stride of them."""
+    n = {"float4_e2m1fn": 16}.get(np.dtype(dtype).name, 0)
+    size = np.dtype(dtype).itemsize
+    if n or size <= 2:
+        return np.arange(n or 1 << (8 * size), dtype=f"u{size}").view(dtype)
+    a = np.arange(0, 1 << 32, 65537, dtype=np.uint64) * np.uint64(1 if size == 4 else 4294967311)
+    return a.astype(f"u{size}").view(dtype)
+
+
+def sources32(dtype):
+    """binary32 inputs that matter for a type: midpoints of neighbours and values around them."""
+    stride = np.arange(0, 1 << 32, 65537, dtype=np.uint64).astype(np.uint32).view(np.float32)
+    special = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 2.0**-126, 2.0**-127,
+                        3.4028235e38, -3.4028235e38, 0.5, 1.5, 2.5, -0.5, -1.5, 2.0**31,
+                        -(2.0**31), 2.0**32, 2.0**63, 2.0**64, 127.5, 128.5, 255.5, 32767.5, 65535.5],
+                       np.float32)
+    negative_nan = np.array([0xFFC00001, 0x7F800001, 0xFF800001], np.uint32).view(np.float32)
+    with np.errstate(all="ignore"):
+        v = np.unique(codes(dtype).astype(np.float64))
+        v = v[np.isfinite(v)]
+        mid = ((v[1:] + v[:-1]) / 2).astype(np.float32)
+        edge = np.concatenate([v.astype(np.float32), mid, v[-1:].astype(np.float32) * 1.0625])
+        up, down = np.nextafter(edge, np.float32(np.inf)), np.nextafter(edge, np.float32(-np.inf))
+    return np.concatenate([stride, special, negative_nan, edge, up, down])
+
+
+def sources64(dtype):
+    with np.errstate(all="ignore"):
+        v = np.unique(codes(dtype).astype(np.float64))
+        v = v[np.isfinite(v)]
+        mid = (v[1:] + v[:-1]) / 2
+        edge = np.concatenate([v, mid])
+        tiny = np.concatenate([edge * (1 + 2.0**-40), edge * (1 - 2.0**-40)])
+        up, down = np.nextafter(edge, np.inf), np.nextafter(edge, -np.inf)
+    special = np.array([0, -0.0, np.inf, -np.inf, np.nan, 5e-324, 1e-310, 1e308, -1e308, 2.0**-150])
+    return np.concatenate([edge, tiny, up, down, special])
+
+
+def nearest_even(x, dtype):
+    """Direct rounding of binary64 to a float type, by search among its values: no oracle of ours
+    or of NumPy's is trusted with double rounding."""
+    all_codes = codes(dtype)
+    with np.errstate(all="ignore"):
+        vals = all_codes.astype(np.float64)
+    keep = np.isfinite(vals) & ~np.signbit(vals)
+    order = np.argsort(vals[keep], kind="stable")
+    v, c = vals[keep][order], all_codes[keep][order]
+    raw = c.view(f"u{c.dtype.itemsize}").astype(np.int64)
+    a = np.abs(x)
+    lo = np.clip(np.searchsorted(v, a, side="right") - 1, 0, len(v) - 1)
+    hi = np.minimum(lo + 1, len(v) - 1)
+    mid = (v[lo] + v[hi]) / 2
+    pick = np.where((a > mid) | ((a == mid) & (raw[lo] % 2 == 1)), hi, lo)
+    return v, c, pick
+
+
+def check_narrow64(name, dtype):
+    src = sources64(dtype)
+    v, c, pick = nearest_even(src, dtype)
+    step = v[-1] - v[-2]
+    src_ok = np.isfinite(src) & (np.abs(src) < v[-1] + step / 2)
+    x = src[src_ok]
+    got = both("f64to", name, x, dtype)
+    want = np.where(np.signbit(x), -v[pick[src_ok]], v[pick[src_ok]])
+    compare(f"f64to {name}", x, got, want.astype(dtype))
+    over = src[~src_ok]
+    with np.errstate(all="ignore"):
+        compare(f"f64to {name} (overflow)", over, both("f64to", name, over, dtype),
+                over.astype(np.float32).astype(dtype))
+
+
+def check_float(name, dtype):
+    all_codes = codes(dtype)
+    with np.errstate(all="ignore"):
+        for how, wide in (("tof32", np.float32), ("tof64", np.float64)):
+            compare(f"{how} {name}", all_codes, both(how, name, all_codes, wide),
+                    all_codes.astype(wide))
+        src = sources32(dtype)
+        if name == "fp8e8m0":  # ml_dtypes sends all of (2^-127, 2^-126) up; we to the nearer one
+            src = src[~((src > 2.0**-127) & (src < 1.5 * 2.0**-127))]
+        compare(f"f32to {name}", src, both("f32to", name, src, dtype), src.astype(dtype))
+    if name == "fp32":
+        src = np.concatenate([sources64(np.float16), sources64(np.float32)])
+        with np.errstate(all="ignore"):
+            compare("f64to fp32", src, both("f64to", name, src, dtype), src.astype(dtype))
+    elif name == "fp8e8m0":  # no zero, no sign, halves go up: direct rule
+        src = np.abs(sources64(dtype))
+        src = src[np.isfinite(src) & (src > 0)]
+        m, e = np.frexp(src)
+        e = np.where(m >= 0.75, e, e - 1)
+        want = np.where(e > 127, 255, np.clip(e, -127, 127) + 127).astype(np.uint8).view(dtype)
+        compare("f64to fp8e8m0", src, both("f64to", name, src, dtype), want)
+    else:
+        check_narrow64(name, dtype)
+
+
+def round_tf32(b):
+    nan = (b & 0x7FFFFFFF) > 0x7F800000
+    r = (b.astype(np.uint64) + 0xFFF + ((b >> 13) & 1)).astype(np.uint32) & np.uint32(0xFFFFE000)
+    return np.where(nan, (b & np.uint32(0x80000000)) | np.uint32(0x7FC00000), r).view(np.float32)
+
+
+def check_tf32():
+    src = sources32(np.float16)
+    compare("f32to tf32", src, both("f32to", "tf32", src, np.float32),
+            round_tf32(src.view(np.uint32)))
+    compare("tof32 tf32", src, both("tof32", "tf32", src, np.float32),
+            round_tf32(src.view(np.uint32)))
+    # fp16 has the same significand: where fp16 is normal, tf32 rounds binary64 alike.
+    x = sources64(np.float16)
+    a = np.abs(x)
+    x = x[(a >= 2.0**-14) & (a <= 65504)]
+    compare("f64to tf32", x, both("f64to", "tf32", x, np.float32),
+            x.astype(np.float16).astype(np.float32))
+
+
+def saturate(x, dtype):
+    lo, hi = np.iinfo(dtype).min, np.iinfo(dtype).max
+    return np.array([0 if np.isnan(v) else lo if v <= lo else hi if v >= hi
+                     else int(np.rint(np.float64(v))) for v in x.tolist()], dtype=dtype)
+
+
+def check_int(name, dtype):
+    all_codes = codes(dtype)
+    lo, hi = np.iinfo(dtype).min, np.iinfo(dtype).max
+    all_codes = np.concatenate([all_codes, np.array([lo, hi, 0, 1, hi - 1, lo + 1], dtype)])
+    for how, wide in (("tof32", np.float32), ("tof64", np.float64)):
+        compare(f"{how} {name}", all_codes, both(how, name, all_codes, wide),
+                all_codes.astype(wide))
+    rng = np.random.default_rng(7)
+    near = np.array([lo, hi], np.float64)
+    near = np.concatenate([near + d for d in (-1.5, -1, -0.5, 0, 0.5, 1, 1.5)])
+    halves = np.arange(-300, 300) + 0.5
+    scaled = np.concatenate([rng.normal(0, 2.0**s, 200) for s in range(0, 70)])
+    x64 = np.concatenate([near, halves, scaled, [np.nan, np.inf, -np.inf, 1e300, -1e300, 0.0]])
+    x32 = np.concatenate([x64.astype(np.float32, copy=True), sources32(np.float16)[::16]])
+    compare(f"f64to {name}", x64, both("f64to", name, x64, dtype), saturate(x64, dtype))
+    compare(f"f32to {name}", x32, both("f32to", name, x32, dtype), saturate(x32, dtype))
+
+
+def check_bool():
+    x = np.array([0, -0.0, 1, 0.25, -3, np.nan, np.inf], np.float32)
+    compare("f32to bool", x, both("f32to", "bool", x, np.uint8), (x != 0).astype(np.uint8))
+    b = np.arange(256, dtype=np.uint8)
+    compare("tof32 bool", b, both("tof32", "bool", b, np.float32), (b != 0).astype(np.float32))
+
+
+with np.errstate(all="ignore"):
+    for n, t in FLOATS.items():
+        check_float(n, t)
+    check_tf32()
+    for n, t in INTS.items():
+        check_int(n, t)
+    check_bool()
+print(f"{checks} checks, {failed} failed")
+sys.exit(1 if failed or checks < 1_000_000 else 0)
