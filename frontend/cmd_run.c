@@ -1,0 +1,266 @@
+/* copse compile, run and sim: models and packages. */
+#include "frontend/execute.h"
+#include "frontend/model.h"
+#include "frontend/report.h"
+#include "runtime/pkg/package_plan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool
+is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static const char *
+one_arg(cps_cli *c)
+{
+    if (c->args.n == 1)
+        return c->args.data[0];
+    cps_error(c->diags, CPS_E1105, CPS_NOSPAN, "'%s' takes one path", c->command);
+    return NULL;
+}
+
+cps_exit
+cps_cmd_compile(cps_cli *c)
+{
+    bool ok = true;
+    const char *path = one_arg(c), *dir = cps_cli_str(c, CPS_OPT_OUTPUT, NULL);
+    const char *emit = cps_cli_has(c, CPS_OPT_EMIT)
+                           ? cps_cli_word(c, CPS_OPT_EMIT, "", "graph lowered")
+                           : NULL;
+    const cps_target *t = cps_cli_target(c, &ok);
+    if (!path || !ok || (cps_cli_has(c, CPS_OPT_EMIT) && !emit))
+        return cps_cli_failed(c);
+    if (!dir && !emit) {
+        cps_error(c->diags, CPS_E1105, CPS_NOSPAN, "'compile' needs a folder: -o DIR");
+        return CPS_USAGE;
+    }
+    double t0 = cps_now_ms();
+    cps_model m;
+    cps_exit code = CPS_OK;
+    if (!cps_model_read(c, path, &m)) {
+        cps_model_close(&m);
+        return cps_cli_failed(c);
+    }
+    if (emit) {
+        cps_buf b = {0};
+        ok = !strcmp(emit, "graph") || cps_model_lower(c, &m, t);
+        if (ok) {
+            cps_ir_print(m.module, &b);
+            ok = cps_cli_write(c, dir ? dir : "-", b.data, b.n);
+        }
+        cps_buf_fini(&b);
+    } else {
+        cps_report rep = {.target = t ? t->name : "host", .on = "none"};
+        cps_package *p = cps_model_compile(c, &m, t, &rep.hits, &rep.misses);
+        double t1 = cps_now_ms();
+        ok = p && cps_package_write(p, dir, c->diags);
+        if (ok) {
+            rep.kernel = p->model;
+            rep.leaf = "";
+            rep.compile_ms = t1 - t0;
+            rep.wall_ms = cps_now_ms() - t0;
+            fprintf(stderr,
+                    "%s: %u steps, %u kernels (%u hits, %u misses), weights %" PRId64
+                    " bytes, temporaries %" PRId64 " bytes\n"
+                    "compiled in %.1f ms, written in %.1f ms\n",
+                    dir, p->steps.n, p->kernels.n, rep.hits, rep.misses, p->weights_bytes,
+                    p->arena_bytes, t1 - t0, cps_now_ms() - t1);
+            const char *report = cps_cli_str(c, CPS_OPT_REPORT, NULL);
+            if (report) {
+                cps_buf b = {0};
+                cps_jsonw w;
+                cps_jsonw_init(&w, &b);
+                cps_jsonw_obj(&w, false);
+                cps_report_members(&w, &rep);
+                cps_jsonw_end_obj(&w);
+                cps_jsonw_done(&w);
+                ok = cps_cli_write(c, report, b.data, b.n);
+                cps_buf_fini(&b);
+            }
+        }
+    }
+    if (!ok)
+        code = cps_cli_failed(c);
+    cps_cli_flush(c);
+    cps_model_close(&m);
+    return code;
+}
+
+/* Inputs and outputs of a package, by its manifest. */
+static void
+package_io(cps_cli *c, const cps_package *p, cps_io **in, cps_io **out)
+{
+    *in = cps_new_array(c->arena, cps_io, p->inputs.n + 1);
+    *out = cps_new_array(c->arena, cps_io, p->outputs.n + 1);
+    for (unsigned pass = 0; pass < 2; pass++) {
+        uint32_t n = pass ? p->outputs.n : p->inputs.n;
+        for (uint32_t i = 0; i < n; i++) {
+            const cps_pvar *v = &p->vars.data[pass ? p->outputs.data[i] : p->inputs.data[i]];
+            cps_io *io = pass ? &(*out)[i] : &(*in)[i];
+            io->name = v->name;
+            io->type = cps_type_make(v->dtype, v->rank, v->dim);
+        }
+    }
+}
+
+static cps_exit
+finish(cps_cli *c, cps_report *rep, const cps_package *p, const cps_report *each, cps_io *out,
+       unsigned nout)
+{
+    const char *dir = cps_cli_str(c, CPS_OPT_OUTDIR, NULL);
+    for (unsigned k = 0; dir && k < nout; k++)
+        if (!cps_io_save(c, dir, "", &out[k]))
+            return cps_cli_failed(c);
+    const char *path = cps_cli_str(c, CPS_OPT_REPORT, NULL);
+    if (path && p && each) {
+        // A model's report is the sum over its steps, with the steps beside it.
+        cps_buf b = {0};
+        cps_jsonw w;
+        cps_jsonw_init(&w, &b);
+        cps_jsonw_obj(&w, false);
+        cps_report_members(&w, rep);
+        cps_jsonw_key(&w, "steps");
+        cps_jsonw_arr(&w, false);
+        for (uint32_t i = 0; i < p->steps.n; i++) {
+            if (!each[i].launches)
+                continue;
+            cps_jsonw_obj(&w, false);
+            cps_report_members(&w, &each[i]);
+            cps_jsonw_end_obj(&w);
+        }
+        cps_jsonw_end_arr(&w);
+        cps_jsonw_end_obj(&w);
+        cps_jsonw_done(&w);
+        bool ok = cps_cli_write(c, path, b.data, b.n);
+        cps_buf_fini(&b);
+        c->opt[CPS_OPT_REPORT].n = 0; // the page still goes to standard error
+        if (!ok)
+            return CPS_IO;
+    }
+    return cps_report_emit(c, rep);
+}
+
+cps_exit
+cps_cmd_run(cps_cli *c)
+{
+    bool ok = true;
+    const char *path = one_arg(c), *on = cps_cli_word(c, CPS_OPT_ON, "sim", "sim host ref");
+    const char *cmp =
+        cps_cli_has(c, CPS_OPT_COMPARE) ? cps_cli_word(c, CPS_OPT_COMPARE, "ref", "ref") : NULL;
+    bool fp32 = cps_cli_has(c, CPS_OPT_REFACC) && cps_cli_word(c, CPS_OPT_REFACC, "fp32", "fp32");
+    unsigned checks = cps_cli_checks(c, &ok), hits = 0, misses = 0;
+    if (!path || !on || !ok || (cps_cli_has(c, CPS_OPT_COMPARE) && !cmp))
+        return cps_cli_failed(c);
+
+    cps_model m = {0};
+    cps_package *p = NULL;
+    cps_module *graph = NULL;
+    cps_report rep = {.on = on, .target = "reference", .leaf = "", .err = CPS_ERRS_START};
+    double t0 = cps_now_ms();
+    if (is_folder(path)) {
+        p = cps_package_read(c->arena, path, c->diags);
+        if (p && (cmp || !strcmp(on, "ref")))
+            graph = cps_package_graph(c, p);
+        ok = p && (graph || (!cmp && strcmp(on, "ref")));
+    } else {
+        const cps_target *t = NULL;
+        if (!strcmp(on, "sim"))
+            t = cps_cli_target(c, &ok);
+        ok = ok && cps_model_read(c, path, &m);
+        if (ok && (cmp || !strcmp(on, "ref"))) {
+            // Lowering changes the module in place: the reference is a copy of its text.
+            graph = cps_model_copy(c, &m);
+            ok = graph != NULL;
+        }
+        if (ok && strcmp(on, "ref")) {
+            p = cps_model_compile(c, &m, t, &hits, &misses);
+            ok = p != NULL;
+            if (ok)
+                cps_package_plan(p);
+        }
+    }
+    rep.compile_ms = cps_now_ms() - t0;
+    rep.hits = hits;
+    rep.misses = misses;
+
+    cps_io *in = NULL, *out = NULL, *ref = NULL;
+    unsigned nin = 0, nout = 0;
+    int64_t *bound = NULL;
+    cps_report *each = NULL;
+    if (ok && graph)
+        cps_graph_inputs(c, graph->funcs.data[0], &in, &bound);
+    if (ok && p) {
+        cps_io *by_name;
+        package_io(c, p, &by_name, &out);
+        nin = p->inputs.n;
+        nout = p->outputs.n;
+        if (!bound)
+            bound = cps_package_bounds(c, p);
+        in = by_name;
+        rep.kernel = p->model;
+        rep.target = p->target;
+        each = cps_new_array(c->arena, cps_report, p->steps.n + 1);
+    } else if (ok) {
+        nin = graph->funcs.data[0]->inputs.n;
+        nout = cps_graph_outputs(c, graph->funcs.data[0], &out);
+        rep.kernel = graph->name;
+    }
+    ok = ok && cps_io_inputs(c, in, nin, bound);
+    if (ok && !strcmp(on, "ref")) {
+        double t1 = cps_now_ms();
+        ok = cps_execute_ref(c, graph, graph->funcs.data[0], in, nin, out, nout, fp32);
+        rep.wall_ms = cps_now_ms() - t1;
+    } else if (ok) {
+        ok = cps_execute_package(c, p, on, in, out, checks, &rep, each);
+    }
+    if (ok && cmp) {
+        cps_graph_outputs(c, graph->funcs.data[0], &ref);
+        ok = cps_execute_ref(c, graph, graph->funcs.data[0], in, nin, ref, nout, fp32);
+        rep.compared = ok;
+        // narrow arithmetic has the tolerance of its dtype (kernels reference: 2e-2 for bf16)
+        for (unsigned k = 0; ok && k < nout; k++)
+            cps_compare(out[k].name, cps_io_values(c->arena, &out[k]), ref[k].exact,
+                        cps_type_count(&out[k].type), cps_model_rtol(graph, on), 1e-5, &rep.err);
+    }
+    cps_exit code = ok ? finish(c, &rep, p, each, out, nout) : cps_cli_failed(c);
+    cps_cli_flush(c);
+    cps_package_close(p);
+    cps_model_close(&m);
+    return code;
+}
+
+cps_exit
+cps_cmd_sim(cps_cli *c)
+{
+    const char *path = one_arg(c);
+    bool ok = true;
+    unsigned checks = cps_cli_checks(c, &ok);
+    if (!path || !ok)
+        return cps_cli_failed(c);
+    cps_package *p = cps_package_read(c->arena, path, c->diags);
+    if (!p)
+        return cps_cli_failed(c);
+    cps_io *in, *out;
+    package_io(c, p, &in, &out);
+    cps_report rep = {.on = "sim", .target = p->target, .leaf = "", .kernel = p->model};
+    cps_report *each = cps_new_array(c->arena, cps_report, p->steps.n + 1);
+    ok = cps_io_inputs(c, in, p->inputs.n, cps_package_bounds(c, p)) &&
+         cps_execute_package(c, p, "sim", in, out, checks, &rep, each);
+    for (uint32_t i = 0; ok && i < p->steps.n; i++)
+        if (each[i].launches)
+            fprintf(stderr, "%4u  %-28s %12.3f us  %5.1f %% of roof\n", i, each[i].kernel,
+                    (double)each[i].sim.time_ps / 1e6,
+                    each[i].sim.time_ps
+                        ? 1e5 * each[i].roof.roofline_ns / (double)each[i].sim.time_ps
+                        : 0);
+    cps_exit code = ok ? finish(c, &rep, p, each, out, p->outputs.n) : cps_cli_failed(c);
+    cps_cli_flush(c);
+    cps_package_close(p);
+    return code;
+}

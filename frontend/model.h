@@ -1,0 +1,44 @@
+/* A whole model, from a file to a package in memory (design, section 4). */
+#ifndef CPS_FRONTEND_MODEL_H
+#define CPS_FRONTEND_MODEL_H
+
+#include "frontend/cli.h"
+#include "frontend/inputs.h"
+#include "runtime/pkg/package.h"
+
+typedef struct cps_model {
+    cps_module *module;   /* the imported graph; lowering changes it in place */
+    void *files;          /* mapped files behind its constants */
+} cps_model;
+
+/* Reads .onnx or .cir with the command line's --dim; runs the passes up to the reference graph
+ * (folded, canonical, auto-cast applied). False after diagnostics. */
+bool cps_model_read(cps_cli *c, const char *path, cps_model *out);
+void cps_model_close(cps_model *m);
+
+/* Lowers in place for the target (NULL: host, nothing is raised) down to registry calls. */
+bool cps_model_lower(cps_cli *c, cps_model *m, const cps_target *t);
+
+/* Lowers and compiles; the package refers to the model's constants and lives in the command's
+ * arena. NULL after diagnostics. */
+cps_package *cps_model_compile(cps_cli *c, cps_model *m, const cps_target *t, unsigned *hits,
+                               unsigned *misses);
+
+/* The module as it stands, independent of later changes (constants are shared). */
+cps_module *cps_model_copy(cps_cli *c, const cps_model *m);
+
+/* Bounds of a package's integer inputs: from its reference graph where it has one. */
+int64_t *cps_package_bounds(cps_cli *c, const cps_package *p);
+
+/* Tolerance of a whole model against the reference: by the narrowest float of its graph (2e-2 for
+ * 16-bit, 1e-3 for fp32 on a NeuronCore, 1e-4 on the host). */
+double cps_model_rtol(const cps_module *m, const char *on);
+
+/* The reference graph of a package that was read back: parsed text, constants in weights.bin. */
+cps_module *cps_package_graph(cps_cli *c, const cps_package *p);
+
+/* Inputs of a graph or a package as io records (no data yet), bounds of integer inputs. */
+unsigned cps_graph_inputs(cps_cli *c, const cps_func *f, cps_io **io, int64_t **bound);
+unsigned cps_graph_outputs(cps_cli *c, const cps_func *f, cps_io **io);
+
+#endif
