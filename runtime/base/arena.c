@@ -1,10 +1,11 @@
 /* Bump arenas, and the growth step of vec.h.
  *
  * In: sizes. Out: memory aligned to 16 that lives until a release or the end of the arena.
- * Holds a chain of blocks, newest first; a mark is a block and its fill, so that a release frees
- * the newer blocks whole. Under AddressSanitizer every byte that was not handed out is poisoned
- * and allocations have a gap between them, so overruns inside a block are seen; the checking build
- * fills raw memory so that nobody relies on zeros. Not thread-safe: one arena, one thread. */
+ * Holds a chain of blocks, newest first; a mark is a block and its fill, so that a release
+ * frees the newer blocks whole. Under AddressSanitizer every byte that was not handed out is
+ * poisoned and allocations have a gap between them, so overruns inside a block are seen; the
+ * checking build fills raw memory so that nobody relies on zeros. Not thread-safe: one arena,
+ * one thread. */
 #include "runtime/base/arena.h"
 #include "runtime/base/vec.h"
 

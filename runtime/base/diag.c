@@ -1,10 +1,10 @@
 /* The sink of diagnostics: collects messages, renders them for people or as JSON lines.
  *
  * In: codes, spans into registered sources, texts. Out: a rendering in the order of emission.
- * Holds: one entry per (code, place, text), with a count; at most 50 errors and 50 others are kept,
- * the rest is counted and said so at the end. Notes and helps belong to the last message; those of
- * a merged or dropped message go with it. Whatever stands in names or sources, the rendering holds
- * no control characters: a terminal cannot be driven by an input file. */
+ * Holds: one entry per (code, place, text), with a count; at most 50 errors and 50 others are
+ * kept, the rest is counted and said so at the end. Notes and helps belong to the last message;
+ * those of a merged or dropped message go with it. Whatever stands in names or sources, the
+ * rendering holds no control characters: a terminal cannot be driven by an input file. */
 #include "runtime/base/diag.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/json.h"
@@ -87,7 +87,7 @@ cps_diags_clear(cps_diags *d)
     d->kept_errors = d->kept_others = d->more_errors = d->more_others = 0;
 }
 
-/* ---- places ---- */
+// ---- places ----
 
 uint32_t
 cps_diags_source(cps_diags *d, const char *name, const char *text, size_t n)
@@ -163,7 +163,7 @@ cps_diags_locate(const cps_diags *d, cps_span at, uint32_t *line, uint32_t *col)
         locate(s, at.begin, line, col);
 }
 
-/* ---- emission ---- */
+// ---- emission ----
 
 static char
 severity(cps_code code)
@@ -288,7 +288,7 @@ cps_diag_find(const char *name)
     return CPS_CODE_NONE;
 }
 
-/* ---- human form ---- */
+// ---- human form ----
 
 static const char *
 severity_word(cps_code code)
@@ -412,7 +412,8 @@ put_extra(pen p, const cps_diags *d, const extra *x, unsigned more)
         put_snippet(p, s, x->at);
 }
 
-// A message merged from several pieces says so on its last "in ..." note, or on a line of its own.
+// A message merged from several pieces says so on its last "in ..." note, or on a line of its
+// own.
 static const extra *
 piece_note(const message *m)
 {
@@ -460,14 +461,14 @@ cps_diags_render(const cps_diags *d, cps_buf *out, bool color)
     for (uint32_t i = 0; i < d->msg.n; i++)
         put_message(p, d, d->msg.data[i]);
     if (d->more_errors)
-        cps_buf_printf(out, "note: %u more error%s not shown, the limit is %d\n", d->more_errors,
-                       d->more_errors == 1 ? " is" : "s are", LIMIT);
+        cps_buf_printf(out, "note: %u more error%s not shown, the limit is %d\n",
+                       d->more_errors, d->more_errors == 1 ? " is" : "s are", LIMIT);
     if (d->more_others)
         cps_buf_printf(out, "note: %u more warning%s not shown, the limit is %d\n",
                        d->more_others, d->more_others == 1 ? " is" : "s are", LIMIT);
 }
 
-/* ---- JSON lines ---- */
+// ---- JSON lines ----
 
 static void
 json_place(cps_jsonw *w, const cps_diags *d, cps_span at)

@@ -260,8 +260,8 @@ cps_path_quote(cps_arena *a, const char *name)
     char *out = cps_arena_raw(a, strlen(name) * 3 + 1), *p = out;
     for (; *name; name++) {
         unsigned char c = (unsigned char)*name;
-        bool plain = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-                     c == '.' || c == '_' || c == '-';
+        bool plain = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+                     (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
         if (plain) {
             *p++ = (char)c;
         } else {

@@ -1,8 +1,9 @@
 /* Digests for keys and files, and the quick mix for tables in memory.
  *
  * In: bytes. Out: SHA-256 by libmd, with the framing of the cache keys: a domain tag that ends
- * with NUL, then fields as u16 id, u32 length, bytes, all little endian. Ids ascend by agreement
- * of the callers. The 64-bit mix is free to change between versions: it is never written out. */
+ * with NUL, then fields as u16 id, u32 length, bytes, all little endian. Ids ascend by
+ * agreement of the callers. The 64-bit mix is free to change between versions: it is never
+ * written out. */
 #include "runtime/base/hash.h"
 
 #include <sha256.h>
@@ -35,7 +36,7 @@ void
 cps_hash_field(cps_hasher *h, uint16_t id, const void *p, size_t n)
 {
     cps_assert(n <= UINT32_MAX);
-    uint8_t head[6] = {(uint8_t)id,        (uint8_t)(id >> 8), (uint8_t)n,
+    uint8_t head[6] = {(uint8_t)id,       (uint8_t)(id >> 8), (uint8_t)n,
                        (uint8_t)(n >> 8), (uint8_t)(n >> 16), (uint8_t)(n >> 24)};
     cps_hash_bytes(h, head, sizeof(head));
     cps_hash_bytes(h, p, n);

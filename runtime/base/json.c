@@ -1,18 +1,18 @@
 /* JSON out and in.
  *
- * Writer: values in, text out; two blanks of indent, one member a line, `flat` containers on one
- * line, everything inside a flat one flat too. Always valid JSON: bytes that are not UTF-8 become
- * U+FFFD, numbers JSON cannot say become strings.
- * Reader: RFC 8259 to the letter (UTF-8 checked, no trailing commas, no comments, one value),
- * plus three limits of ours that are errors and not surprises: depth 64, no NUL inside a string
- * (texts are C strings), no duplicate names in an object. Integers that fit int64 stay exact. */
+ * Writer: values in, text out; two blanks of indent, one member a line, `flat` containers on
+ * one line, everything inside a flat one flat too. Always valid JSON: bytes that are not UTF-8
+ * become U+FFFD, numbers JSON cannot say become strings. Reader: RFC 8259 to the letter (UTF-8
+ * checked, no trailing commas, no comments, one value), plus three limits of ours that are
+ * errors and not surprises: depth 64, no NUL inside a string (texts are C strings), no
+ * duplicate names in an object. Integers that fit int64 stay exact. */
 #include "runtime/base/json.h"
 #include "runtime/base/map.h"
 
 #include <math.h>
 #include <string.h>
 
-/* ---- UTF-8, shared by both ---- */
+// ---- UTF-8, shared by both ----
 
 // Length of the well-formed sequence at s (Unicode table 3-7), 0 when there is none.
 static size_t
@@ -36,7 +36,7 @@ utf8_length(const char *text, size_t n)
     return k;
 }
 
-/* ---- writer ---- */
+// ---- writer ----
 
 static inline uint64_t
 bit(int depth)
@@ -212,7 +212,7 @@ cps_jsonw_done(cps_jsonw *w)
     cps_buf_putc(w->out, '\n');
 }
 
-/* ---- reader ---- */
+// ---- reader ----
 
 enum { DEPTH = 64, FEW_MEMBERS = 8 };
 
@@ -407,7 +407,8 @@ read_number(reader *r, cps_json *v)
     }
     v->kind = CPS_JSON_NUM;
     v->i = 0;
-    return cps_parse_double(s, n, &v->num) || fail(r, at, "a number beyond the range of a double");
+    return cps_parse_double(s, n, &v->num) ||
+           fail(r, at, "a number beyond the range of a double");
 }
 
 static bool

@@ -1,5 +1,5 @@
-/* Insertion-ordered hash maps: entries lie in an array in the order they came, an open-addressed
- * table of indices finds them.
+/* Insertion-ordered hash maps: entries lie in an array in the order they came, an
+ * open-addressed table of indices finds them.
  *
  * In: u64 or string keys. Out: the address of a u64 value, good until the next insertion.
  * Holds: load at most 3/4; a u64 key and a string with the same hash are different keys. Growth

@@ -1,10 +1,10 @@
 /* .npy files: the header's Python literal in and out, and the data's conversions.
  *
- * In: a file in memory, or elements of a dtype. Out: a description that points into the file, or
- * the bytes of a file of format 1.0 with its data on a 64-byte boundary.
- * Reads formats 1.0, 2.0 and 3.0, little endian or byte-sized, C order. Structured types, big
- * endian, complex, text and object arrays are refused with the reason. Sizes are checked for
- * overflow before they are used. Format: NumPy documentation, numpy.lib.format. */
+ * In: a file in memory, or elements of a dtype. Out: a description that points into the file,
+ * or the bytes of a file of format 1.0 with its data on a 64-byte boundary. Reads
+ * formats 1.0, 2.0 and 3.0, little endian or byte-sized, C order. Structured types, big endian,
+ * complex, text and object arrays are refused with the reason. Sizes are checked for overflow
+ * before they are used. Format: NumPy documentation, numpy.lib.format. */
 #include "runtime/base/npy.h"
 
 #include <limits.h>
@@ -24,7 +24,7 @@ static const npy_type types[] = {
     {"u4", CPS_DT_U32, 4},  {"u8", CPS_DT_U64, 8},  {"b1", CPS_DT_BOOL, 1},
 };
 
-/* ---- reading ---- */
+// ---- reading ----
 
 typedef struct scan {
     const char *p, *end;
@@ -235,7 +235,7 @@ cps_npy_parse(const void *bytes, size_t n, cps_npy *out, const char **why)
     return ok;
 }
 
-/* ---- writing ---- */
+// ---- writing ----
 
 static size_t
 count_of(int rank, const int64_t *dim)
@@ -261,8 +261,8 @@ put_header(cps_buf *out, const char *descr, int rank, const int64_t *dim)
     while ((10 + h.n + 1) % 64)
         cps_buf_putc(&h, ' ');
     cps_buf_putc(&h, '\n');
-    const uint8_t head[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (uint8_t)h.n,
-                              (uint8_t)(h.n >> 8)};
+    const uint8_t head[10] = {0x93, 'N', 'U', 'M',          'P',
+                              'Y',  1,   0,   (uint8_t)h.n, (uint8_t)(h.n >> 8)};
     cps_buf_put(out, head, sizeof(head));
     cps_buf_put(out, h.data, h.n);
     cps_buf_fini(&h);
@@ -312,9 +312,10 @@ cps_npy_format_f64(cps_buf *out, int rank, const int64_t *dim, const double *dat
     cps_buf_put(out, data, count_of(rank, dim) * sizeof(double));
 }
 
-/* ---- converting ---- */
+// ---- converting ----
 
-// An integer as binary64, rounded to odd, so that the next rounding is the only one that counts.
+// An integer as binary64, rounded to odd, so that the next rounding is the only one that
+// counts.
 static double
 odd_f64(uint64_t mag, bool neg)
 {

@@ -1,19 +1,19 @@
 /* Conversions between storage bits and binary32 / binary64, one row per type.
  *
  * In: elements of a dtype. Out: the same values in another. Holds: widening is exact; narrowing
- * rounds once, to nearest even, in the default floating-point environment; results do not depend
- * on flush-to-zero modes except for binary32 subnormals themselves. A binary64 source is first
- * rounded to odd in binary32, which keeps enough bits that the second rounding is the right one
- * (every type here has at most 24 - 2 significant bits, or is binary32 itself).
+ * rounds once, to nearest even, in the default floating-point environment; results do not
+ * depend on flush-to-zero modes except for binary32 subnormals themselves. A binary64 source is
+ * first rounded to odd in binary32, which keeps enough bits that the second rounding is the
+ * right one (every type here has at most 24 - 2 significant bits, or is binary32 itself).
  *
- * Values of the narrow types: OCP 8-bit and MX specifications, and ml_dtypes for their IEEE-like
- * relatives (fp8e3m4, fp8e4m3). Where a type cannot hold the input at all, this file does what
- * ml_dtypes does: e8m0 turns zero and negatives into NaN and rounds halves up (but goes to the
- * nearer neighbour below 2^-126 too, where ml_dtypes 0.6 always goes up), e2m1 turns a NaN into a
- * zero of the opposite sign.
+ * Values of the narrow types: OCP 8-bit and MX specifications, and ml_dtypes for their
+ * IEEE-like relatives (fp8e3m4, fp8e4m3). Where a type cannot hold the input at all, this file
+ * does what ml_dtypes does: e8m0 turns zero and negatives into NaN and rounds halves up (but
+ * goes to the nearer neighbour below 2^-126 too, where ml_dtypes 0.6 always goes up), e2m1
+ * turns a NaN into a zero of the opposite sign.
  *
- * Loops are branch-free so that the compiler vectorises them; the packed x4 types have no scalar
- * value and asking for one is our mistake. */
+ * Loops are branch-free so that the compiler vectorises them; the packed x4 types have no
+ * scalar value and asking for one is our mistake. */
 #include "runtime/base/num.h"
 
 #include <math.h>
@@ -23,8 +23,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "storage is little end
 
 #define INLINE static inline __attribute__((always_inline))
 
-// The loops exist twice on x86, for the baseline and for AVX2, chosen when the program is loaded.
-// Both give the same bits: nothing here is fused or reassociated.
+// The loops exist twice on x86, for the baseline and for AVX2, chosen when the program is
+// loaded. Both give the same bits: nothing here is fused or reassociated.
 #if defined(__x86_64__) && defined(__has_attribute)
 #if __has_attribute(target_clones)
 #define FOR_EACH_CPU __attribute__((target_clones("avx2", "default")))
@@ -36,7 +36,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "storage is little end
 
 const cps_dtype_row cps_dtypes[CPS_DT_COUNT] = {
     [CPS_DT_NONE] = {"none", "", 0, -1, 'N'},
-#define CPS_DTYPE(id, name, alias, bits, wire, kind) \
+#define CPS_DTYPE(id, name, alias, bits, wire, kind)                                           \
     [CPS_DT_##id] = {name, alias, bits, wire, #kind[0]},
 #include "runtime/base/dtype.def"
 };
@@ -91,7 +91,7 @@ cps_bits_f32(uint32_t b)
     return float_of(b);
 }
 
-/* ---- floats with a sign, e exponent bits, m fraction bits and subnormals ---- */
+// ---- floats with a sign, e exponent bits, m fraction bits and subnormals ----
 
 typedef struct layout {
     int width, m, bias;
@@ -100,13 +100,15 @@ typedef struct layout {
     uint32_t nan;  // code of NaN (fp4: NaN becomes a zero, see widen/narrow)
 } layout;
 
-//                                     width m  bias  top     over    nan
-#define LAYOUT_FP16       ((layout){16, 10, 15, 0x7bff, 0x7c00, 0x7e00})
-#define LAYOUT_FP8E3M4    ((layout){8,  4,  3,  0x6f,   0x70,   0x78})
-#define LAYOUT_FP8E4M3    ((layout){8,  3,  7,  0x77,   0x78,   0x7c})
-#define LAYOUT_FP8E4M3FN  ((layout){8,  3,  7,  0x7e,   0x7f,   0x7f})
-#define LAYOUT_FP8E5M2    ((layout){8,  2,  15, 0x7b,   0x7c,   0x7e})
-#define LAYOUT_FP4E2M1    ((layout){4,  1,  1,  0x7,    0x7,    0x8})
+// clang-format off
+//                               width m   bias top     over    nan
+#define LAYOUT_FP16      ((layout){16, 10, 15, 0x7bff, 0x7c00, 0x7e00})
+#define LAYOUT_FP8E3M4   ((layout){8,  4,  3,  0x6f,   0x70,   0x78})
+#define LAYOUT_FP8E4M3   ((layout){8,  3,  7,  0x77,   0x78,   0x7c})
+#define LAYOUT_FP8E4M3FN ((layout){8,  3,  7,  0x7e,   0x7f,   0x7f})
+#define LAYOUT_FP8E5M2   ((layout){8,  2,  15, 0x7b,   0x7c,   0x7e})
+#define LAYOUT_FP4E2M1   ((layout){4,  1,  1,  0x7,    0x7,    0x8})
+// clang-format on
 
 INLINE float
 power_of_two(int e)
@@ -145,7 +147,7 @@ narrow(float v, layout f)
     return sign | (a > 0x7f800000u ? f.nan : r);
 }
 
-/* ---- the relatives of binary32 ---- */
+// ---- the relatives of binary32 ----
 
 INLINE float
 widen_bf16(uint32_t code)
@@ -188,12 +190,12 @@ INLINE uint32_t
 narrow_e8m0(float v)
 {
     uint32_t b = bits_of(v);
-    uint32_t r = (b + 0x400000u) >> 23;      // halves go up
-    r = b < 0x800000u ? b >= 0x600000u : r;  // below 2^-126: 2^-127 or 2^-126
+    uint32_t r = (b + 0x400000u) >> 23;       // halves go up
+    r = b < 0x800000u ? b >= 0x600000u : r;   // below 2^-126: 2^-127 or 2^-126
     return b - 1 < 0x7f800000u - 1 ? r : 255; // zero, negatives, infinity, NaN
 }
 
-/* ---- binary64 sources ---- */
+// ---- binary64 sources ----
 
 // binary64 to binary32, rounded to odd: the truncated value, its last bit set when inexact.
 INLINE float
@@ -254,40 +256,42 @@ saturate_u64(double v)
     return v >= 0x1p64 ? UINT64_MAX : (uint64_t)rint(v);
 }
 
-/* ---- the rows ----
- * id, cell, binary32 and binary64 of a cell x, the cell of a binary32 v, the cell of a binary64 v.
- * Everything below is generated from them. A truth value is "not zero", NaN included, as in NumPy
- * and ONNX. */
-#define SMALL(X, id, cell)                                                                       \
-    X(id, cell, widen(x, LAYOUT_##id), (double)widen(x, LAYOUT_##id),                            \
+// ---- the rows ----
+
+// id, cell, binary32 and binary64 of a cell x, the cell of a binary32 v, the cell of a binary64
+// v. Everything below is generated from them. A truth value is "not zero", NaN included, as in
+// NumPy and ONNX.
+#define SMALL(X, id, cell)                                                                     \
+    X(id, cell, widen(x, LAYOUT_##id), (double)widen(x, LAYOUT_##id),                          \
       (cell)narrow(v, LAYOUT_##id), (cell)narrow(odd_f32(v), LAYOUT_##id))
-#define SHORT_INT(X, id, cell, lo, hi)                                                           \
-    X(id, cell, (float)x, (double)x, (cell)saturate_i32((double)v, lo, hi),                      \
+#define SHORT_INT(X, id, cell, lo, hi)                                                         \
+    X(id, cell, (float)x, (double)x, (cell)saturate_i32((double)v, lo, hi),                    \
       (cell)saturate_i32(v, lo, hi))
 
-#define CONVERSIONS(X)                                                                           \
-    X(BF16, uint16_t, widen_bf16(x), (double)widen_bf16(x), (uint16_t)narrow_bf16(v),            \
-      (uint16_t)narrow_bf16(odd_f32(v)))                                                         \
-    SMALL(X, FP16, uint16_t)                                                                     \
-    X(FP32, uint32_t, float_of(x), (double)float_of(x), bits_of(v), bits_of((float)v))           \
-    X(TF32, uint32_t, widen_tf32(x), (double)widen_tf32(x), narrow_tf32(v),                      \
-      narrow_tf32(odd_f32(v)))                                                                   \
-    SMALL(X, FP8E3M4, uint8_t)                                                                   \
-    SMALL(X, FP8E4M3, uint8_t)                                                                   \
-    SMALL(X, FP8E4M3FN, uint8_t)                                                                 \
-    SMALL(X, FP8E5M2, uint8_t)                                                                   \
-    X(FP8E8M0, uint8_t, widen_e8m0(x), (double)widen_e8m0(x), (uint8_t)narrow_e8m0(v),           \
-      (uint8_t)narrow_e8m0(odd_f32(v)))                                                          \
-    SMALL(X, FP4E2M1, uint8_t)                                                                   \
-    SHORT_INT(X, I8, int8_t, -128.0, 127.0)                                                      \
-    SHORT_INT(X, I16, int16_t, -32768.0, 32767.0)                                                \
-    SHORT_INT(X, I32, int32_t, -2147483648.0, 2147483647.0)                                      \
-    X(I64, int64_t, (float)x, (double)x, saturate_i64((double)v), saturate_i64(v))               \
-    SHORT_INT(X, U8, uint8_t, 0.0, 255.0)                                                        \
-    SHORT_INT(X, U16, uint16_t, 0.0, 65535.0)                                                    \
-    X(U32, uint32_t, (float)x, (double)x, (uint32_t)saturate_small((double)v, 0.0, 4294967295.0), \
-      (uint32_t)saturate_small(v, 0.0, 4294967295.0))                                            \
-    X(U64, uint64_t, (float)x, (double)x, saturate_u64((double)v), saturate_u64(v))              \
+#define CONVERSIONS(X)                                                                         \
+    X(BF16, uint16_t, widen_bf16(x), (double)widen_bf16(x), (uint16_t)narrow_bf16(v),          \
+      (uint16_t)narrow_bf16(odd_f32(v)))                                                       \
+    SMALL(X, FP16, uint16_t)                                                                   \
+    X(FP32, uint32_t, float_of(x), (double)float_of(x), bits_of(v), bits_of((float)v))         \
+    X(TF32, uint32_t, widen_tf32(x), (double)widen_tf32(x), narrow_tf32(v),                    \
+      narrow_tf32(odd_f32(v)))                                                                 \
+    SMALL(X, FP8E3M4, uint8_t)                                                                 \
+    SMALL(X, FP8E4M3, uint8_t)                                                                 \
+    SMALL(X, FP8E4M3FN, uint8_t)                                                               \
+    SMALL(X, FP8E5M2, uint8_t)                                                                 \
+    X(FP8E8M0, uint8_t, widen_e8m0(x), (double)widen_e8m0(x), (uint8_t)narrow_e8m0(v),         \
+      (uint8_t)narrow_e8m0(odd_f32(v)))                                                        \
+    SMALL(X, FP4E2M1, uint8_t)                                                                 \
+    SHORT_INT(X, I8, int8_t, -128.0, 127.0)                                                    \
+    SHORT_INT(X, I16, int16_t, -32768.0, 32767.0)                                              \
+    SHORT_INT(X, I32, int32_t, -2147483648.0, 2147483647.0)                                    \
+    X(I64, int64_t, (float)x, (double)x, saturate_i64((double)v), saturate_i64(v))             \
+    SHORT_INT(X, U8, uint8_t, 0.0, 255.0)                                                      \
+    SHORT_INT(X, U16, uint16_t, 0.0, 65535.0)                                                  \
+    X(U32, uint32_t, (float)x, (double)x,                                                      \
+      (uint32_t)saturate_small((double)v, 0.0, 4294967295.0),                                  \
+      (uint32_t)saturate_small(v, 0.0, 4294967295.0))                                          \
+    X(U64, uint64_t, (float)x, (double)x, saturate_u64((double)v), saturate_u64(v))            \
     X(BOOL, uint8_t, x != 0 ? 1.0f : 0.0f, x != 0 ? 1.0 : 0.0, v != 0, v != 0)
 
 CPS_NORETURN static void
@@ -300,11 +304,11 @@ float
 cps_to_f32(cps_dtype t, const void *p)
 {
     switch (t) {
-#define ROW(id, cell, to32, to64, from32, from64)                                                \
-    case CPS_DT_##id: {                                                                          \
-        cell x;                                                                                  \
-        memcpy(&x, p, sizeof(x));                                                                \
-        return to32;                                                                             \
+#define ROW(id, cell, to32, to64, from32, from64)                                              \
+    case CPS_DT_##id: {                                                                        \
+        cell x;                                                                                \
+        memcpy(&x, p, sizeof(x));                                                              \
+        return to32;                                                                           \
     }
         CONVERSIONS(ROW)
 #undef ROW
@@ -317,11 +321,11 @@ double
 cps_to_f64(cps_dtype t, const void *p)
 {
     switch (t) {
-#define ROW(id, cell, to32, to64, from32, from64)                                                \
-    case CPS_DT_##id: {                                                                          \
-        cell x;                                                                                  \
-        memcpy(&x, p, sizeof(x));                                                                \
-        return to64;                                                                             \
+#define ROW(id, cell, to32, to64, from32, from64)                                              \
+    case CPS_DT_##id: {                                                                        \
+        cell x;                                                                                \
+        memcpy(&x, p, sizeof(x));                                                              \
+        return to64;                                                                           \
     }
         CONVERSIONS(ROW)
 #undef ROW
@@ -334,11 +338,11 @@ void
 cps_from_f32(cps_dtype t, void *p, float v)
 {
     switch (t) {
-#define ROW(id, cell, to32, to64, from32, from64)                                                \
-    case CPS_DT_##id: {                                                                          \
-        cell x = from32;                                                                         \
-        memcpy(p, &x, sizeof(x));                                                                \
-        return;                                                                                  \
+#define ROW(id, cell, to32, to64, from32, from64)                                              \
+    case CPS_DT_##id: {                                                                        \
+        cell x = from32;                                                                       \
+        memcpy(p, &x, sizeof(x));                                                              \
+        return;                                                                                \
     }
         CONVERSIONS(ROW)
 #undef ROW
@@ -351,11 +355,11 @@ void
 cps_from_f64(cps_dtype t, void *p, double v)
 {
     switch (t) {
-#define ROW(id, cell, to32, to64, from32, from64)                                                \
-    case CPS_DT_##id: {                                                                          \
-        cell x = from64;                                                                         \
-        memcpy(p, &x, sizeof(x));                                                                \
-        return;                                                                                  \
+#define ROW(id, cell, to32, to64, from32, from64)                                              \
+    case CPS_DT_##id: {                                                                        \
+        cell x = from64;                                                                       \
+        memcpy(p, &x, sizeof(x));                                                              \
+        return;                                                                                \
     }
         CONVERSIONS(ROW)
 #undef ROW
@@ -364,41 +368,41 @@ cps_from_f64(cps_dtype t, void *p, double v)
     }
 }
 
-/* ---- many elements ---- */
+// ---- many elements ----
 
 // One pair of loops per row and direction; memcpy because file data need not be aligned.
-#define ROW(id, cell, to32, to64, from32, from64)                                                \
-    FOR_EACH_CPU static void to_f32_##id(const void *src, float *dst, size_t n)                  \
-    {                                                                                            \
-        for (size_t i = 0; i < n; i++) {                                                         \
-            cell x;                                                                              \
-            memcpy(&x, (const uint8_t *)src + i * sizeof(x), sizeof(x));                         \
-            dst[i] = to32;                                                                       \
-        }                                                                                        \
-    }                                                                                            \
-    FOR_EACH_CPU static void to_f64_##id(const void *src, double *dst, size_t n)                 \
-    {                                                                                            \
-        for (size_t i = 0; i < n; i++) {                                                         \
-            cell x;                                                                              \
-            memcpy(&x, (const uint8_t *)src + i * sizeof(x), sizeof(x));                         \
-            dst[i] = to64;                                                                       \
-        }                                                                                        \
-    }                                                                                            \
-    FOR_EACH_CPU static void from_f32_##id(const float *src, void *dst, size_t n)                \
-    {                                                                                            \
-        for (size_t i = 0; i < n; i++) {                                                         \
-            float v = src[i];                                                                    \
-            cell x = from32;                                                                     \
-            memcpy((uint8_t *)dst + i * sizeof(x), &x, sizeof(x));                               \
-        }                                                                                        \
-    }                                                                                            \
-    FOR_EACH_CPU static void from_f64_##id(const double *src, void *dst, size_t n)               \
-    {                                                                                            \
-        for (size_t i = 0; i < n; i++) {                                                         \
-            double v = src[i];                                                                   \
-            cell x = from64;                                                                     \
-            memcpy((uint8_t *)dst + i * sizeof(x), &x, sizeof(x));                               \
-        }                                                                                        \
+#define ROW(id, cell, to32, to64, from32, from64)                                              \
+    FOR_EACH_CPU static void to_f32_##id(const void *src, float *dst, size_t n)                \
+    {                                                                                          \
+        for (size_t i = 0; i < n; i++) {                                                       \
+            cell x;                                                                            \
+            memcpy(&x, (const uint8_t *)src + i * sizeof(x), sizeof(x));                       \
+            dst[i] = to32;                                                                     \
+        }                                                                                      \
+    }                                                                                          \
+    FOR_EACH_CPU static void to_f64_##id(const void *src, double *dst, size_t n)               \
+    {                                                                                          \
+        for (size_t i = 0; i < n; i++) {                                                       \
+            cell x;                                                                            \
+            memcpy(&x, (const uint8_t *)src + i * sizeof(x), sizeof(x));                       \
+            dst[i] = to64;                                                                     \
+        }                                                                                      \
+    }                                                                                          \
+    FOR_EACH_CPU static void from_f32_##id(const float *src, void *dst, size_t n)              \
+    {                                                                                          \
+        for (size_t i = 0; i < n; i++) {                                                       \
+            float v = src[i];                                                                  \
+            cell x = from32;                                                                   \
+            memcpy((uint8_t *)dst + i * sizeof(x), &x, sizeof(x));                             \
+        }                                                                                      \
+    }                                                                                          \
+    FOR_EACH_CPU static void from_f64_##id(const double *src, void *dst, size_t n)             \
+    {                                                                                          \
+        for (size_t i = 0; i < n; i++) {                                                       \
+            double v = src[i];                                                                 \
+            cell x = from64;                                                                   \
+            memcpy((uint8_t *)dst + i * sizeof(x), &x, sizeof(x));                             \
+        }                                                                                      \
     }
 CONVERSIONS(ROW)
 #undef ROW
@@ -409,7 +413,7 @@ static const struct loops {
     void (*from_f32)(const float *, void *, size_t);
     void (*from_f64)(const double *, void *, size_t);
 } loops[CPS_DT_COUNT] = {
-#define ROW(id, cell, to32, to64, from32, from64)                                                \
+#define ROW(id, cell, to32, to64, from32, from64)                                              \
     [CPS_DT_##id] = {to_f32_##id, to_f64_##id, from_f32_##id, from_f64_##id},
     CONVERSIONS(ROW)
 #undef ROW
@@ -463,7 +467,7 @@ cps_round_f64(cps_dtype t, double v)
     return cps_to_f64(t, &cell);
 }
 
-/* ---- integers as integers ---- */
+// ---- integers as integers ----
 
 int64_t
 cps_to_i64(cps_dtype t, const void *p)

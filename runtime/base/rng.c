@@ -1,7 +1,7 @@
 /* Seeded inputs, bit for bit the same on every machine.
  *
- * The definition, as LANGUAGE.md gives it (uint64 wraps, doubles are IEEE binary64, one rounding
- * per operation, no fused multiply-add):
+ * The definition, as LANGUAGE.md gives it (uint64 wraps, doubles are IEEE binary64, one
+ * rounding per operation, no fused multiply-add):
  *
  *   mix(x):   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9
  *             x = (x ^ x >> 27) * 0x94d049bb133111eb
@@ -16,8 +16,8 @@
  *   log(x):   x = m 2^e with m in [sqrt(1/2), sqrt(2)); t = (m - 1) / (m + 1); z = t t;
  *             p = 1/25; p = p z + 1/k for k = 23, 21 ... 1; e * 0.6931471805599453 + 2 t p
  *   cos2pi(v): k = floor(4 v + 1/2); r = (v - k / 4) * 6.283185307179586; z = r r;
- *             k mod 4 = 0: C, 1: -S, 2: -C, 3: S, where C = sum (-z)^i / (2i)! for i = 8 ... 0 and
- *             S = r sum (-z)^i / (2i+1)! for i = 8 ... 0, both by Horner's rule
+ *             k mod 4 = 0: C, 1: -S, 2: -C, 3: S, where C = sum (-z)^i / (2i)! for i =
+ *             8 ... 0 and S = r sum (-z)^i / (2i+1)! for i = 8 ... 0, both by Horner's rule
  *
  * Nothing of libm but sqrt is used (IEEE rounds it correctly), so no library changes a bit. */
 #include "runtime/base/rng.h"
@@ -88,12 +88,13 @@ own_log(double x)
 static double
 cos_turns(double v)
 {
-    static const double even[] = {1.0,           1.0 / 2,        1.0 / 24,
-                                  1.0 / 720,     1.0 / 40320,    1.0 / 3628800,
-                                  1.0 / 479001600, 1.0 / 87178291200, 1.0 / 20922789888000};
-    static const double odd[] = {1.0,           1.0 / 6,         1.0 / 120,
-                                 1.0 / 5040,    1.0 / 362880,    1.0 / 39916800,
-                                 1.0 / 6227020800, 1.0 / 1307674368000, 1.0 / 355687428096000};
+    // 1 / (2i)! and 1 / (2i+1)!
+    static const double even[] = {
+        1.0,           1.0 / 2,         1.0 / 24,          1.0 / 720,           1.0 / 40320,
+        1.0 / 3628800, 1.0 / 479001600, 1.0 / 87178291200, 1.0 / 20922789888000};
+    static const double odd[] = {
+        1.0,            1.0 / 6,          1.0 / 120,           1.0 / 5040, 1.0 / 362880,
+        1.0 / 39916800, 1.0 / 6227020800, 1.0 / 1307674368000, 1.0 / 355687428096000};
     int k = (int)(4 * v + 0.5);
     double r = (v - 0.25 * k) * 6.283185307179586, z = r * r;
     const double *c = k & 1 ? odd : even;

@@ -2,7 +2,7 @@
  *
  * In: bytes and numbers. Out: NUL-terminated buffers on the heap, parsed numbers, dense ids.
  * Numbers never depend on the locale of a host program: digits come out of "%.*e" without its
- * decimal point, and go into strtod as an integer with an exponent ("1.25" is read as 125e-2). */
+ * decimal point and go into strtod as an integer with an exponent (1.25 is read as 125e-2). */
 #include "runtime/base/str.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/vec.h"
@@ -77,7 +77,7 @@ cps_buf_printf(cps_buf *b, const char *fmt, ...)
     b->n += (size_t)n;
 }
 
-/* ---- numbers out ---- */
+// ---- numbers out ----
 
 typedef struct decimal {
     char digit[20]; // NUL-terminated, no leading zero unless the value is 0
@@ -129,8 +129,8 @@ put_decimal(cps_buf *b, const decimal *d)
     }
 }
 
-/* A text of `sure` digits always survives decimal -> binary -> decimal on normal numbers, so when
- * the shortest text has at most that many, "%.{sure}" prints it with zeros behind. */
+// A text of `sure` digits always survives decimal -> binary -> decimal on normal numbers, so
+// when the shortest text has at most that many, "%.{sure}" prints it with zeros behind.
 static void
 put_number(cps_buf *b, double v, bool single)
 {
@@ -173,7 +173,7 @@ cps_buf_put_float(cps_buf *b, float v)
     put_number(b, v, true);
 }
 
-/* ---- numbers in ---- */
+// ---- numbers in ----
 
 static bool
 is_digit(char c)
@@ -189,7 +189,7 @@ parse_special(const char *s, size_t n, double *out)
         s++, n--;
     if (n != 3)
         return false;
-    double v = memcmp(s, "inf", 3) == 0 ? (double)INFINITY
+    double v = memcmp(s, "inf", 3) == 0   ? (double)INFINITY
                : memcmp(s, "nan", 3) == 0 ? (double)NAN
                                           : 0.0;
     *out = neg ? -v : v;
@@ -283,7 +283,7 @@ cps_parse_int(const char *s, size_t n, int64_t *out)
             continue;
         }
         unsigned c = (unsigned char)s[i], lower = c | 32;
-        unsigned d = is_digit(s[i])                  ? c - '0'
+        unsigned d = is_digit(s[i])                 ? c - '0'
                      : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10
                                                     : 99;
         if (d >= base || __builtin_mul_overflow(v, (uint64_t)base, &v) ||
@@ -297,7 +297,7 @@ cps_parse_int(const char *s, size_t n, int64_t *out)
     return true;
 }
 
-/* ---- comparing ---- */
+// ---- comparing ----
 
 bool
 cps_streq(const char *a, const char *b)
@@ -331,9 +331,9 @@ cps_edit_distance(const char *a, const char *b)
                 next[k] = CUT + 1;
                 continue;
             }
-            int best = k + 1 < BAND ? row[k + 1] + 1 : CUT + 1;        // drop a[i-1]
+            int best = k + 1 < BAND ? row[k + 1] + 1 : CUT + 1; // drop a[i-1]
             if (k > 0 && j > 0)
-                best = CPS_MIN(best, next[k - 1] + 1);                 // insert b[j-1]
+                best = CPS_MIN(best, next[k - 1] + 1); // insert b[j-1]
             if (j > 0)
                 best = CPS_MIN(best, row[k] + (a[i - 1] != b[j - 1])); // keep or replace
             next[k] = CPS_MIN(best, CUT + 1);
@@ -343,7 +343,7 @@ cps_edit_distance(const char *a, const char *b)
     return row[lb - la + CUT];
 }
 
-/* ---- symbols ---- */
+// ---- symbols ----
 
 typedef struct symbol {
     const char *text;

@@ -18,7 +18,9 @@ def through(a, dtype, version=None):
     else:
         np.save(f, a)
     p = subprocess.run([sys.argv[1], "npy", dtype], input=f.getvalue(), capture_output=True)
-    return (np.load(io.BytesIO(p.stdout)), "") if p.returncode == 0 else (None, p.stderr.decode())
+    if p.returncode:
+        return None, p.stderr.decode()
+    return np.load(io.BytesIO(p.stdout)), ""
 
 
 def check(what, ok):

@@ -1,8 +1,8 @@
 """Compares every conversion of runtime/base/num.c with NumPy and ml_dtypes, code by code.
 
 Widening: all codes of the types up to 16 bits, samples of the others. Narrowing: every 65537th
-binary32 code, everything near a rounding boundary of each type, and special values; from binary64
-the exact midpoints and their neighbours. NaNs compare as NaN of the same sign.
+binary32 code, everything near a rounding boundary of each type, and special values; from
+binary64 the exact midpoints and their neighbours. NaNs compare as NaN of the same sign.
 usage: oracle_num.py BASE_DUMP
 """
 import subprocess
@@ -23,8 +23,8 @@ checks = failed = 0
 
 
 def dump(how, name, a):
-    out = subprocess.run([DUMP, how, name], input=a.tobytes(), stdout=subprocess.PIPE, check=True)
-    return out.stdout
+    return subprocess.run([DUMP, how, name], input=a.tobytes(), stdout=subprocess.PIPE,
+                          check=True).stdout
 
 
 def both(how, name, a, dtype):
@@ -59,24 +59,26 @@ def codes(dtype):
     size = np.dtype(dtype).itemsize
     if n or size <= 2:
         return np.arange(n or 1 << (8 * size), dtype=f"u{size}").view(dtype)
-    a = np.arange(0, 1 << 32, 65537, dtype=np.uint64) * np.uint64(1 if size == 4 else 4294967311)
+    a = np.arange(0, 1 << 32, 65537, dtype=np.uint64)
+    a *= np.uint64(1 if size == 4 else 4294967311)
     return a.astype(f"u{size}").view(dtype)
 
 
 def sources32(dtype):
-    """binary32 inputs that matter for a type: midpoints of neighbours and values around them."""
+    """binary32 inputs that matter for a type: midpoints of neighbours, and around them."""
     stride = np.arange(0, 1 << 32, 65537, dtype=np.uint64).astype(np.uint32).view(np.float32)
     special = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 2.0**-126, 2.0**-127,
                         3.4028235e38, -3.4028235e38, 0.5, 1.5, 2.5, -0.5, -1.5, 2.0**31,
-                        -(2.0**31), 2.0**32, 2.0**63, 2.0**64, 127.5, 128.5, 255.5, 32767.5, 65535.5],
-                       np.float32)
+                        -(2.0**31), 2.0**32, 2.0**63, 2.0**64, 127.5, 128.5, 255.5, 32767.5,
+                        65535.5], np.float32)
     negative_nan = np.array([0xFFC00001, 0x7F800001, 0xFF800001], np.uint32).view(np.float32)
     with np.errstate(all="ignore"):
         v = np.unique(codes(dtype).astype(np.float64))
         v = v[np.isfinite(v)]
         mid = ((v[1:] + v[:-1]) / 2).astype(np.float32)
         edge = np.concatenate([v.astype(np.float32), mid, v[-1:].astype(np.float32) * 1.0625])
-        up, down = np.nextafter(edge, np.float32(np.inf)), np.nextafter(edge, np.float32(-np.inf))
+        up = np.nextafter(edge, np.float32(np.inf))
+        down = np.nextafter(edge, np.float32(-np.inf))
     return np.concatenate([stride, special, negative_nan, edge, up, down])
 
 
@@ -88,13 +90,14 @@ def sources64(dtype):
         edge = np.concatenate([v, mid])
         tiny = np.concatenate([edge * (1 + 2.0**-40), edge * (1 - 2.0**-40)])
         up, down = np.nextafter(edge, np.inf), np.nextafter(edge, -np.inf)
-    special = np.array([0, -0.0, np.inf, -np.inf, np.nan, 5e-324, 1e-310, 1e308, -1e308, 2.0**-150])
+    special = np.array([0, -0.0, np.inf, -np.inf, np.nan, 5e-324, 1e-310, 1e308, -1e308,
+                        2.0**-150])
     return np.concatenate([edge, tiny, up, down, special])
 
 
 def nearest_even(x, dtype):
-    """Direct rounding of binary64 to a float type, by search among its values: no oracle of ours
-    or of NumPy's is trusted with double rounding."""
+    """Direct rounding of binary64 to a float type, by search among its values: neither we nor
+    NumPy are trusted with double rounding."""
     all_codes = codes(dtype)
     with np.errstate(all="ignore"):
         vals = all_codes.astype(np.float64)
@@ -132,7 +135,8 @@ def check_float(name, dtype):
             compare(f"{how} {name}", all_codes, both(how, name, all_codes, wide),
                     all_codes.astype(wide))
         src = sources32(dtype)
-        if name == "fp8e8m0":  # ml_dtypes sends all of (2^-127, 2^-126) up; we to the nearer one
+        if name == "fp8e8m0":
+            # ml_dtypes sends all of (2^-127, 2^-126) up; we go to the nearer one
             src = src[~((src > 2.0**-127) & (src < 1.5 * 2.0**-127))]
         compare(f"f32to {name}", src, both("f32to", name, src, dtype), src.astype(dtype))
     if name == "fp32":
@@ -152,8 +156,9 @@ def check_float(name, dtype):
 
 def round_tf32(b):
     nan = (b & 0x7FFFFFFF) > 0x7F800000
-    r = (b.astype(np.uint64) + 0xFFF + ((b >> 13) & 1)).astype(np.uint32) & np.uint32(0xFFFFE000)
-    return np.where(nan, (b & np.uint32(0x80000000)) | np.uint32(0x7FC00000), r).view(np.float32)
+    r = (b.astype(np.uint64) + 0xFFF + ((b >> 13) & 1)).astype(np.uint32)
+    quiet = (b & np.uint32(0x80000000)) | np.uint32(0x7FC00000)
+    return np.where(nan, quiet, r & np.uint32(0xFFFFE000)).view(np.float32)
 
 
 def check_tf32():

@@ -35,7 +35,8 @@ class Stream:
 
     def normal(self):
         u, v = 1 - self.uniform(), 1 - self.uniform()
-        return math.sqrt(-2 * log(u)) * cos2pi(v), math.sqrt(-2 * math.log(u)) * math.cos(2 * math.pi * v)
+        libm = math.sqrt(-2 * math.log(u)) * math.cos(2 * math.pi * v)
+        return math.sqrt(-2 * log(u)) * cos2pi(v), libm
 
 
 def log(x):

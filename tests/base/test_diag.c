@@ -33,7 +33,8 @@ static void
 human(cps_diags *d, uint32_t f)
 {
     cps_error(d, CPS_E1003, span_of(f, "e_"), "`%s` is not declared", "e_");
-    cps_help(d, "`=` writes to existing storage; did you mean `e`, or `sbuf e_[t, c]: f32 = ...`?");
+    cps_help(
+        d, "`=` writes to existing storage; did you mean `e`, or `sbuf e_[t, c]: f32 = ...`?");
     check_render(d, "softmax.cps:2:17: error: `e_` is not declared [E1003]\n"
                     "    2 |                 e_ = exp(xc + neg) reduce add into l;\n"
                     "      |                 ^~\n"
@@ -53,8 +54,8 @@ human(cps_diags *d, uint32_t f)
                     "      | ^~~~\n");
     cps_diags_clear(d);
 
-    // Tabs keep their width, a code point has one column, an empty span has one caret, a span over
-    // several lines ends with the first, the end of the text is a place.
+    // Tabs keep their width, a code point has one column, an empty span has one caret, a span
+    // over several lines ends with the first, the end of the text is a place.
     cps_error(d, CPS_E1005, span_of(f, "\xC3\xA9y"), "tab");
     cps_error(d, CPS_E1005, (cps_span){f, span_of(f, "y =").begin, 0}, "empty");
     cps_error(d, CPS_E1005, (cps_span){f, span_of(f, "into").begin, sizeof(source)}, "long");
@@ -172,14 +173,15 @@ json(cps_diags *d, uint32_t f)
     cps_error(d, CPS_E1003, CPS_NOSPAN, "second");
     cps_buf b = {0};
     cps_diags_render_json(d, &b);
-    CHECK_STR(b.data,
-              "{\"code\": \"E1002\", \"severity\": \"error\", \"message\": \"say \\\"\xEF\xBF\xBD"
-              "\\\"\", \"file\": \"softmax.cps\", \"line\": 2, \"column\": 47, \"end_line\": 4, "
-              "\"end_column\": 1, \"count\": 1, \"notes\": [{\"message\": \"there\", \"file\": "
-              "\"softmax.cps\", \"line\": 1, \"column\": 1, \"end_line\": 1, \"end_column\": 6}, "
-              "{\"message\": \"plain\"}], \"helps\": [\"one\", \"two\"]}\n"
-              "{\"code\": \"E1003\", \"severity\": \"error\", \"message\": \"second\", \"count\": "
-              "2, \"notes\": [], \"helps\": []}\n");
+    CHECK_STR(
+        b.data,
+        "{\"code\": \"E1002\", \"severity\": \"error\", \"message\": \"say \\\"\xEF\xBF\xBD"
+        "\\\"\", \"file\": \"softmax.cps\", \"line\": 2, \"column\": 47, \"end_line\": 4, "
+        "\"end_column\": 1, \"count\": 1, \"notes\": [{\"message\": \"there\", \"file\": "
+        "\"softmax.cps\", \"line\": 1, \"column\": 1, \"end_line\": 1, \"end_column\": 6}, "
+        "{\"message\": \"plain\"}], \"helps\": [\"one\", \"two\"]}\n"
+        "{\"code\": \"E1003\", \"severity\": \"error\", \"message\": \"second\", \"count\": "
+        "2, \"notes\": [], \"helps\": []}\n");
     cps_arena *a = cps_arena_create();
     for (char *line = b.data, *end; (end = strchr(line, '\n')); line = end + 1)
         CHECK(cps_json_parse(a, line, (size_t)(end - line), NULL, NULL));
@@ -206,7 +208,8 @@ table(void)
 {
     for (int i = 1; i < CPS_CODE_COUNT; i++) {
         const cps_diag_row *r = &cps_diag_rows[i];
-        CHECK(strlen(r->name) == 5 && strchr("EWN", r->name[0]) && strspn(r->name + 1, "0123456789") == 4);
+        CHECK(strlen(r->name) == 5 && strchr("EWN", r->name[0]) &&
+              strspn(r->name + 1, "0123456789") == 4);
         CHECK_INT(cps_diag_find(r->name), i);
         CHECK(r->title[0] && r->title[strlen(r->title) - 1] != '.');
         CHECK(strlen(r->help) > 20);

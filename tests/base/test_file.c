@@ -82,7 +82,8 @@ replacing(void)
     cps_file before;
     CHECK(cps_file_open(path, false, &before));
     CHECK(cps_file_write(path, "newer", 5));
-    CHECK(before.n == 3 && memcmp(before.data, "old", 3) == 0); // the mapping keeps the old file
+    CHECK(before.n == 3 &&
+          memcmp(before.data, "old", 3) == 0); // the mapping keeps the old file
     cps_file_close(&before);
     CHECK(holds(path, true, "newer", 5));
     struct stat st;

@@ -87,7 +87,8 @@ values(void)
     }
     CHECK_INT(v->n, 10);
     CHECK_INT(cps_json_get(v, "i")->i, INT64_MAX);
-    CHECK(cps_json_get(v, "big")->kind == CPS_JSON_NUM && cps_json_get(v, "big")->num == 0x1p63);
+    CHECK(cps_json_get(v, "big")->kind == CPS_JSON_NUM &&
+          cps_json_get(v, "big")->num == 0x1p63);
     CHECK_INT(cps_json_get(v, "neg")->i, INT64_MIN);
     CHECK(cps_json_get(v, "f")->num == 150 && cps_json_get(v, "f")->kind == CPS_JSON_NUM);
     CHECK(cps_json_get(v, "z")->kind == CPS_JSON_NUM && signbit(cps_json_get(v, "z")->num));
@@ -102,7 +103,8 @@ values(void)
 
     bool ok = true;
     CHECK_INT(cps_json_int(v, "i", true, 0, &ok), INT64_MAX);
-    CHECK(cps_json_num(v, "f", true, 0, &ok) == 150 && cps_json_num(v, "t2", false, 3, &ok) == 3);
+    CHECK(cps_json_num(v, "f", true, 0, &ok) == 150 &&
+          cps_json_num(v, "t2", false, 3, &ok) == 3);
     CHECK(cps_json_num(v, "neg", true, 0, &ok) == -0x1p63);
     CHECK_STR(cps_json_str(v, "s2", false, "dflt", &ok), "dflt");
     CHECK(ok);

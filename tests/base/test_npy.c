@@ -21,7 +21,7 @@ file_of(int major, const char *head, size_t data, size_t *n)
     return b;
 }
 
-#define DICT(descr, order, shape) \
+#define DICT(descr, order, shape)                                                              \
     "{'descr': " descr ", 'fortran_order': " order ", 'shape': " shape ", }\n"
 
 static void
@@ -65,7 +65,8 @@ refused(void)
         size_t data;
         const char *why;
     } row[] = {
-        {DICT("'>f4'", "False", "(2,)"), 8, "the data is big endian; only little endian is read"},
+        {DICT("'>f4'", "False", "(2,)"), 8,
+         "the data is big endian; only little endian is read"},
         {DICT("'<f4'", "True", "(2, 2)"), 16,
          "the data is in Fortran order; only C order is read"},
         {DICT("'<f4'", "Maybe", "(2, 2)"), 16, "'fortran_order' is neither True nor False"},
@@ -136,8 +137,9 @@ round_trips(void)
             for (size_t k = 0; k < count; k++) {
                 uint64_t cell = cps_rng_next(&r);
                 if (cps_dtype_is_float(t) && t != CPS_DT_FP32) // a canonical code of the type
-                    cps_from_f32(t, &cell, (float)cps_rng_normal(&r) * 4 +
-                                               (t == CPS_DT_FP8E8M0 ? 100 : 0));
+                    cps_from_f32(t, &cell,
+                                 (float)cps_rng_normal(&r) * 4 +
+                                     (t == CPS_DT_FP8E8M0 ? 100 : 0));
                 if (t == CPS_DT_BOOL)
                     cell &= 1;
                 memcpy(data + k * bytes, &cell, bytes);
@@ -211,7 +213,8 @@ conversions(void)
     float f;
     CHECK(convert_one(f16, &half, CPS_DT_FP32, &f, &why) && f == 1.5f);
 
-    cps_npy i64 = {.dtype = CPS_DT_I64}, u64 = {.dtype = CPS_DT_U64}, b = {.dtype = CPS_DT_BOOL};
+    cps_npy i64 = {.dtype = CPS_DT_I64}, u64 = {.dtype = CPS_DT_U64},
+            b = {.dtype = CPS_DT_BOOL};
     int64_t v = INT64_MIN;
     CHECK(convert_one(i64, &v, CPS_DT_I64, &cell, &why) && (int64_t)cell == v);
     CHECK(convert_one(i64, &v, CPS_DT_FP32, &f, &why) && f == -0x1p63f);
@@ -256,7 +259,7 @@ mutations(void)
         for (uint64_t k = cps_rng_below(&r, 4); n && k--;)
             copy[cps_rng_below(&r, CPS_MIN(n, (size_t)80))] =
                 (uint8_t)(cps_rng_below(&r, 2) ? cps_rng_next(&r)
-                                               : (uint64_t)"0123456789,()'<|Lf"[k * 4 % 18]);
+                                               : (uint64_t) "0123456789,()'<|Lf"[k * 4 % 18]);
         cps_npy f;
         const char *why = NULL;
         size_t at;
