@@ -187,6 +187,10 @@ cps_op cps_op_find(const char *name); /* CPS_OP_NONE when unknown */
  * the parser asks `blob` for the data (NULL callback or NULL result: E9xxx). */
 typedef const void *(*cps_blob_fn)(void *user, const cps_digest *d, size_t bytes);
 void cps_ir_print(cps_module *m, cps_buf *out);
+/* The same with choices: LOCS adds `loc file:begin:end`, ANON leaves out names of values, module
+ * and constants, provenance and places (what digests are taken over). */
+enum { CPS_IR_LOCS = 1, CPS_IR_ANON = 2 };
+void cps_ir_print_opts(cps_module *m, unsigned opts, cps_buf *out);
 cps_module *cps_ir_parse(cps_arena *a, const char *text, size_t n, uint32_t file, cps_diags *d,
                          cps_blob_fn blob, void *user);
 
