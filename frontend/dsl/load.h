@@ -21,7 +21,8 @@ typedef struct cps_dsl_module {
     CPS_VEC(struct cps_dsl_module *) uses;
     cps_map names; /* sym -> index into `defs` + 1: own and used const, enum, fn */
     CPS_VEC(cps_dsl_def) defs;
-    bool ok; /* parsed and checked without errors */
+    bool ok;      /* parsed and checked without errors */
+    bool checked; /* cps_dsl_set_check has been here */
 } cps_dsl_module;
 
 /* One leaf of an op, in the order of loading. */
@@ -41,18 +42,24 @@ typedef struct cps_dsl_op {
  * when there is no such file. */
 typedef bool (*cps_dsl_reader)(void *user, const char *path, const char **text, size_t *n);
 
-typedef struct cps_dsl_set {
+/* Optional: called when an operator is named that no loaded file declares. May call cps_dsl_load;
+ * afterwards the operator is looked up again. */
+typedef struct cps_dsl_set cps_dsl_set;
+typedef void (*cps_dsl_finder)(void *user, cps_dsl_set *s, const char *op);
+
+struct cps_dsl_set {
     cps_arena *arena;
     cps_symtab *syms;
     cps_diags *diags;
     cps_dsl_reader read;
+    cps_dsl_finder find; /* may be set after create; NULL: none */
     void *user;
     CPS_VEC(cps_dsl_module *) modules; /* in order of loading */
     cps_map by_path;                   /* path -> index + 1 */
     cps_map op_by_sym, leaf_by_sym;    /* sym -> index + 1 */
     CPS_VEC(cps_dsl_op *) ops;
     CPS_VEC(cps_dsl_leaf *) leaves;
-} cps_dsl_set;
+};
 
 /* A set over a sink; both `d` and `read` are borrowed. Destroy gives everything back. */
 cps_dsl_set *cps_dsl_set_create(cps_diags *d, cps_dsl_reader read, void *user);
@@ -67,6 +74,8 @@ cps_dsl_module *cps_dsl_load_text(cps_dsl_set *s, const char *path, const char *
 /* Checks that need the whole set: ops and operands that leaves name. True when free of errors. */
 bool cps_dsl_set_check(cps_dsl_set *s);
 
+/* Looks up, asking `find` when the operator is not there yet. */
+const cps_dsl_op *cps_dsl_need_op(cps_dsl_set *s, const char *name);
 const cps_dsl_op *cps_dsl_find_op(const cps_dsl_set *s, const char *name);
 const cps_dsl_leaf *cps_dsl_find_leaf(const cps_dsl_set *s, const char *name);
 /* A const, enum or fn as seen from `m`; NULL when there is none. */
