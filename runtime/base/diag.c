@@ -94,7 +94,7 @@ cps_diags_source(cps_diags *d, const char *name, const char *text, size_t n)
 {
     source *s = cps_vec_add(d->arena, &d->src);
     s->name = cps_arena_strdup(d->arena, name);
-    s->text = text;
+    s->text = text = n ? text : ""; // nobody does arithmetic on NULL
     s->n = (uint32_t)CPS_MIN(n, (size_t)UINT32_MAX); // spans reach no further
     cps_vec_push(d->arena, &s->line, 0);
     for (const char *p = text, *end = text + s->n; p < end;) {

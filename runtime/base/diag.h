@@ -44,7 +44,9 @@ const char *cps_diags_source_text(const cps_diags *d, uint32_t file, size_t *n);
 void cps_diags_locate(const cps_diags *d, cps_span at, uint32_t *line, uint32_t *col);
 
 /* Errors (code E....) count; warnings (W....) and notes (N....) do not. Identical messages at one
- * place are merged and counted. After `limit` errors (default 50) further ones are only counted. */
+ * place are merged and counted; the rendering adds "; N more" to their last note that begins with
+ * "in " (the piece of a traced loop). After 50 errors further ones are only counted, and so are
+ * others; notes and helps of a merged or dropped message are dropped with it. */
 void cps_error(cps_diags *d, cps_code code, cps_span at, const char *fmt, ...) CPS_PRINTF(4, 5);
 void cps_verror(cps_diags *d, cps_code code, cps_span at, const char *fmt, va_list ap);
 void cps_note(cps_diags *d, cps_span at, const char *fmt, ...) CPS_PRINTF(3, 4);

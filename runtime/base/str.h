@@ -20,7 +20,8 @@ void cps_buf_printf(cps_buf *b, const char *fmt, ...) CPS_PRINTF(2, 3);
 void cps_buf_put_double(cps_buf *b, double v);
 void cps_buf_put_float(cps_buf *b, float v); /* the same for binary32 */
 
-/* Locale-independent strtod on [s, end). Returns false unless all of it was a number. */
+/* Locale-independent strtod on n bytes, correctly rounded. False unless all of it was a decimal
+ * number within the range of a double, or inf, nan as cps_buf_put_double writes them. */
 bool cps_parse_double(const char *s, size_t n, double *out);
 /* Decimal or 0x, optional sign, '_' between digits. False on overflow of int64 or junk. */
 bool cps_parse_int(const char *s, size_t n, int64_t *out);

@@ -121,6 +121,10 @@ limits(cps_diags *d)
     CHECK(cps_has_suffix(b.data, "error: number 49 [E1006]\nnote: of 49\n"
                                  "note: 10 more errors are not shown, the limit is 50\n"));
     cps_buf_fini(&b);
+    cps_diags_render_json(d, &b);
+    CHECK(cps_has_suffix(b.data, "\"notes\": [{\"message\": \"of 49\"}], \"helps\": []}\n"
+                                 "{\"not_shown_errors\": 10, \"not_shown_others\": 0}\n"));
+    cps_buf_fini(&b);
     cps_diags_clear(d);
 }
 
@@ -151,6 +155,24 @@ hostile(cps_diags *d)
     CHECK(strncmp(b.data, "long:1:50001: error: far", 24) == 0);
     cps_buf_fini(&b);
     cps_diags_clear(d);
+    free(line);
+    // The same of two-byte characters: the window does not cut one in half.
+    line = malloc(n);
+    for (size_t i = 0; i < n; i += 2)
+        memcpy(line + i, "\xC3\xA9", 2);
+    f = cps_diags_source(d, "wide", line, n);
+    for (uint32_t at = 5000; at < 5004; at++) {
+        cps_jsonw w;
+        cps_error(d, CPS_E1001, (cps_span){f, at, at + 1}, "far");
+        cps_diags_render(d, &b, false);
+        cps_buf copy = {0}; // the JSON writer would put U+FFFD for a broken character
+        cps_jsonw_init(&w, &copy);
+        cps_jsonw_str(&w, b.data);
+        CHECK(strstr(copy.data, "\xEF\xBF\xBD") == NULL);
+        cps_buf_fini(&copy);
+        cps_buf_fini(&b);
+        cps_diags_clear(d);
+    }
     free(line);
     f = cps_diags_source(d, "nothing", NULL, 0);
     cps_error(d, CPS_E1001, (cps_span){f, 0, 0}, "empty file");

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static char root[64];
@@ -45,6 +46,18 @@ sizes(void)
     }
 }
 
+static int
+entries(const char *path)
+{
+    DIR *d = opendir(path);
+    int n = 0;
+    while (d && readdir(d))
+        n++;
+    if (d)
+        closedir(d);
+    return n - 2;
+}
+
 static void
 errors(void)
 {
@@ -57,19 +70,20 @@ errors(void)
     CHECK(cps_file_write(in_root("plain"), "x", 1));
     CHECK(!cps_mkdirs(in_root("plain/sub")) && errno == ENOTDIR);
     CHECK(!cps_mkdirs(in_root("plain")) && errno == ENOTDIR);
+    char text[6000];
+    memset(text, 'a', sizeof(text) - 1);
+    text[sizeof(text) - 1] = 0;
+    CHECK(!cps_mkdirs(text) && errno == ENAMETOOLONG);
+    text[0] = '/';
+    CHECK(!cps_file_write(text, "x", 1) && errno == ENAMETOOLONG);
+    text[300] = 0; // the folder is there, the name is too long for it: only the rename sees it
+    const char *path = in_root(text + 1);
+    int before = entries(root);
+    CHECK(!cps_file_write(path, "x", 1) && errno == ENAMETOOLONG);
+    CHECK_INT(entries(root), before); // the temporary file went
+    if (access("/dev/full", W_OK) == 0)
+        CHECK(!cps_file_write("/dev/full", "x", 1) && errno == ENOSPC);
     cps_file_close(&f); // after a failure: nothing to do
-}
-
-static int
-entries(const char *path)
-{
-    DIR *d = opendir(path);
-    int n = 0;
-    while (d && readdir(d))
-        n++;
-    if (d)
-        closedir(d);
-    return n - 2;
 }
 
 static void
@@ -89,6 +103,12 @@ replacing(void)
     struct stat st;
     CHECK(stat(path, &st) == 0 && (st.st_mode & 0777) == 0640);
     CHECK_INT(entries(dir), 1); // no temporary name is left
+    // What a killed process with our numbers left behind is stepped over.
+    const char *stale = cps_arena_printf(arena, "%s/.cps.%ld.%ld.0.tmp", dir, (long)getpid(),
+                                         (long)syscall(SYS_gettid));
+    CHECK(cps_file_write(stale, "left", 4));
+    CHECK(cps_file_write(path, "third", 5) && holds(path, true, "third", 5));
+    CHECK(holds(stale, true, "left", 4) && unlink(stale) == 0);
     const char *link = in_root("replace/link");
     CHECK(symlink("file", link) == 0);
     CHECK(cps_file_write(link, "via", 3));

@@ -45,6 +45,8 @@ ranges(void)
         CHECK(bucket[i] > 9500 && bucket[i] < 10500);
     for (int i = 0; i < 1000; i++)
         CHECK(cps_rng_below(&r, 1) == 0);
+    for (int i = 0; i < 1000; i++) // every second draw is thrown away
+        CHECK(cps_rng_below(&r, (UINT64_C(1) << 63) + 1) <= UINT64_C(1) << 63);
     bool high = false;
     for (int i = 0; i < 100; i++)
         high = cps_rng_below(&r, UINT64_MAX) > UINT64_MAX / 2 || high;
