@@ -5,7 +5,7 @@
  * one, NaN for fp8e4m3fn and fp8e8m0, the largest value for fp4e2m1 (isa-semantics 8.5, 8.8).
  * Float to integer rounds to nearest even, then saturates; NaN gives 0 (isa-semantics 8.3).
  * bool is 1 for anything but zero, NaN included (NumPy, ONNX Cast). e8m0 has neither zero nor sign:
- * those become NaN. A NaN keeps its sign and loses its payload. */
+ * those become NaN. A narrowed NaN keeps its sign and loses its payload. */
 #ifndef CPS_BASE_NUM_H
 #define CPS_BASE_NUM_H
 

@@ -156,7 +156,8 @@ parse_doubles(void)
     CHECK(cps_parse_double(text, 2005, &v) && v == 1e100);
 }
 
-// A host program may have a decimal comma. The locale need not be installed everywhere.
+// A host program may have a decimal comma. The build makes such a locale and sets LOCPATH where
+// it can; elsewhere one that is installed is taken, if any.
 static void
 locales(void)
 {
@@ -164,6 +165,8 @@ locales(void)
     for (size_t i = 0; i < cps_countof(names); i++)
         if (setlocale(LC_NUMERIC, names[i]))
             break;
+    if (getenv("LOCPATH"))
+        CHECK_STR(localeconv()->decimal_point, ",");
     known_numbers();
     double v;
     CHECK(cps_parse_double("1.25e1", 6, &v) && v == 12.5);
