@@ -85,10 +85,11 @@ from_file(cps_cli *c, cps_io *io, const char *path)
             cps_buf_fini(&got);
         } else {
             io->data = cps_arena_raw(c->arena, npy.count * cps_dtype_bytes(io->type.dtype) + 1);
-            ok = cps_npy_convert(&npy, io->type.dtype, io->data, &why);
+            size_t at = 0;
+            ok = cps_npy_convert(&npy, io->type.dtype, io->data, &at, &why);
             if (!ok)
-                cps_error(c->diags, CPS_E1006, CPS_NOSPAN, "'%s' does not convert to %s: %s", path,
-                          want.data, why);
+                cps_error(c->diags, CPS_E1006, CPS_NOSPAN,
+                          "'%s' does not convert to %s: element %zu %s", path, want.data, at, why);
         }
         cps_buf_fini(&want);
     }
