@@ -3,6 +3,7 @@
 #include "frontend/dsl/trace_combine.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 void

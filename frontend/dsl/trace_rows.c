@@ -46,6 +46,21 @@ is_bits(unsigned op)
     }
 }
 
+// What VectorE computes (operator table of the NKI documents; no division, no modulo).
+static bool
+dve_has(unsigned op)
+{
+    switch (op) {
+    case CPS_ALU_ADD: case CPS_ALU_SUBTRACT: case CPS_ALU_MULT: case CPS_ALU_MAX:
+    case CPS_ALU_MIN: case CPS_ALU_IS_EQ: case CPS_ALU_IS_NE: case CPS_ALU_IS_GT:
+    case CPS_ALU_IS_GE: case CPS_ALU_IS_LT: case CPS_ALU_IS_LE: case CPS_ALU_LOGICAL_AND:
+    case CPS_ALU_LOGICAL_OR: case CPS_ALU_LOGICAL_XOR: case CPS_ALU_ABS_VALUE:
+        return true;
+    default:
+        return is_bits(op);
+    }
+}
+
 // Class X: a number, or one element per row.
 static bool
 is_x(const cps_xcover *c, cps_xid i)
@@ -184,7 +199,7 @@ two_ops(cps_xcover *c, split s1, cps_xid inner)
             offer_scalar(c, n->a, s0, &s1, true);
         return;
     }
-    if (n->kind != CPS_X_ALU || is_bits(n->sub) != is_bits(s1.op))
+    if (n->kind != CPS_X_ALU || !dve_has(n->sub) || is_bits(n->sub) != is_bits(s1.op))
         return;
     for (int side = 0; side < 2; side++) {
         split s0 = take(n, side);
@@ -228,7 +243,7 @@ cps_x_row_scalar(cps_xcover *c)
     }
     if (reduces_here(c) && n->kind == CPS_X_TILE)
         offer_ts_reduce(c, c->at, NULL, false);
-    if (n->kind != CPS_X_ALU)
+    if (n->kind != CPS_X_ALU || !dve_has(n->sub))
         return;
     for (int side = 0; side < 2; side++) {
         split s = take(n, side);

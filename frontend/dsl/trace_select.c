@@ -4,6 +4,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 
 static const cps_engine on_dve[] = {CPS_DVE};
 static const cps_engine on_pool[] = {CPS_POOL};
