@@ -1,0 +1,19 @@
+// Dense products. The epilogue (bias, activation, residual) is part of the operator, so that a leaf can keep the
+// product in PSUM until it is whole.
+use "reference/act.cps";
+
+op matmul(x[M, K], w[K, N], bias?[N], residual?[M, N]; act: Act = Act.none) -> y[M, N] {
+    let s = present(bias) ? x @ w + bias : x @ w;
+    let a = act == Act.none ? s : apply(act, s);
+    y = present(residual) ? a + residual : a;
+}
+
+op bmm(x[B, M, K], w[B, K, N]) -> y[B, M, N] {
+    y = x @ w;
+}
+
+op mlp(x[T, H], w_gate[H, I], w_up[H, I], w_down[I, H]; act: Act = Act.silu) -> y[T, H] {
+    let g = x @ w_gate;
+    let u = x @ w_up;
+    y = ((act == Act.none ? g : apply(act, g)) * u) @ w_down;
+}

@@ -1,0 +1,16 @@
+// Normalisations over the last axis.
+op rmsnorm(x[T, H], gamma[H]; eps: fp32 = 1e-6) -> y[T, H] {
+    y = x * rsqrt(mean(x * x, axis: 1) + eps) * gamma;
+}
+
+// `residual` is added to x first: the "add and norm" of encoders.
+op layernorm(x[T, H], gamma[H], beta[H], residual?[T, H]; eps: fp32 = 1e-5) -> y[T, H] {
+    let s = present(residual) ? x + residual : x;
+    let d = s - mean(s, axis: 1);
+    y = d * rsqrt(mean(d * d, axis: 1) + eps) * gamma + beta;
+}
+
+op softmax(x[T, N]) -> y[T, N] {
+    let e = exp(x - max(x, axis: 1));
+    y = e / sum(e, axis: 1);
+}
