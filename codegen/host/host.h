@@ -33,6 +33,10 @@ typedef struct cps_host_out {
 bool cps_host_compile(const cps_module *m, const cps_func *f, const int64_t *offset,
                       const cps_host_opts *o, bool want_llvm, cps_host_out *out, cps_diags *d);
 
+/* A text that differs between processors for which different code would be made (vendor, family,
+ * model, features by cpuid): part of the cache key, so that a hit needs no LLVM. */
+void cps_host_cpu(char *out, size_t n);
+
 /* Links an object to a shared object with the system's `ld`, by way of two temporary files that are
  * removed. False after E1112. */
 bool cps_host_link(const void *object, size_t n, cps_buf *so, cps_diags *d);
