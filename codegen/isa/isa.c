@@ -24,7 +24,7 @@ enum {
     DIR_OUT = 1
 };
 
-// TYPED and SOURCE rows fill further members of rows already named, some of them twice.
+// TYPED, SOURCE and CONST rows fill further members of rows already named, some of them twice.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverride-init"
 const cps_field_row cps_fields[CPS_FIELDS] = {
@@ -44,6 +44,7 @@ const cps_field_row cps_fields[CPS_FIELDS] = {
     [CPS_F_##fmt##_##id].part = CPS_PART_##which, [CPS_F_##fmt##_##by].implied = 1,
 #define CPS_SOURCE(fmt, id, by)                                                                  \
     [CPS_F_##fmt##_##id].source = CPS_F_##fmt##_##by, [CPS_F_##fmt##_##by].implied = 1,
+#define CPS_CONST(fmt, id, v) [CPS_F_##fmt##_##id].dflt = v,
 #include "codegen/isa/insn.def"
 };
 #pragma GCC diagnostic pop
@@ -65,12 +66,6 @@ const cps_format_row cps_formats[CPS_FORMATS + 1] = {
 #include "codegen/isa/insn.def"
     [CPS_FORMATS] = {.name = "", .first = CPS_FIELDS},
 };
-
-const cps_const_row cps_consts[] = {
-#define CPS_CONST(fmt, id, v) {CPS_F_##fmt##_##id, v},
-#include "codegen/isa/insn.def"
-};
-const unsigned cps_const_count = cps_countof(cps_consts);
 
 /* ---- enumerated values ---- */
 
@@ -182,15 +177,13 @@ cps_isa_new(cps_insn insn, cps_gen g)
     cps_bundle b = {{0}};
     unsigned fmt = cps_insns[insn].format;
     b.b[0] = cps_isa_opcode(insn, g);
+    cps_isa_set(&b, CPS_F_HDR_inst_word_len, cps_fields[CPS_F_HDR_inst_word_len].dflt);
     for (unsigned f = cps_formats[fmt].first; f < cps_formats[fmt + 1].first; f++) {
         static const cps_ap neutral = {.nd = 0};
         if (cps_fields[f].kind == CPS_FK_TENSOR || cps_fields[f].kind == CPS_FK_DATA4D)
             cps_isa_set_ap(&b, (cps_field)f, &neutral);
-    }
-    for (unsigned i = 0; i < cps_const_count; i++) {
-        unsigned of = cps_fields[cps_consts[i].field].format;
-        if (of == fmt || of == CPS_FMT_HDR)
-            cps_isa_set(&b, (cps_field)cps_consts[i].field, cps_consts[i].value);
+        else if (cps_fields[f].dflt)
+            cps_isa_set(&b, (cps_field)f, cps_fields[f].dflt);
     }
     return b;
 }

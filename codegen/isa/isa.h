@@ -108,6 +108,7 @@ typedef struct cps_field_row {
     uint8_t part;      /* operands: which part of it, cps_part */
     uint8_t implied;   /* dtype fields: some operand speaks for them */
     uint16_t source;   /* scalars: the field that says inline, pointer or register */
+    uint32_t dflt;     /* documented constant of the format, else 0 */
 } cps_field_row;
 
 typedef struct cps_format_row {
@@ -125,12 +126,6 @@ typedef struct cps_enum_row {
     const char *name, *doc;
     uint16_t first; /* its values run from here to the next row's first */
 } cps_enum_row;
-
-/* A documented constant of a format. */
-typedef struct cps_const_row {
-    uint16_t field;
-    uint32_t value;
-} cps_const_row;
 
 typedef struct cps_insn_row {
     const char *name;  /* "ACTIVATE" */
@@ -150,8 +145,6 @@ extern const cps_format_row cps_formats[CPS_FORMATS + 1];
 extern const cps_insn_row cps_insns[CPS_INSNS];
 extern const cps_enum_row cps_enums[CPS_ENUMS + 1];
 extern const cps_enumval_row cps_enumvals[];
-extern const cps_const_row cps_consts[];
-extern const unsigned cps_const_count;
 
 /* Row for an opcode byte on a generation; CPS_INSN_NONE when not in the table. */
 cps_insn cps_isa_find(uint8_t opcode, cps_gen g);

@@ -1,5 +1,16 @@
 /* Assembly text (.cas): one instruction a line, exact both ways. What no row describes becomes a
- * `.bytes` line, so nothing is ever lost. */
+ * `.bytes` line or a `raw[byte]=` operand, so nothing is ever lost.
+ *
+ *   line     mnemonic [function] {operand} [wait] [then]   |   .bytes 128 hex digits
+ *   operand  field=value in the order of the table; absent ones have their default (0, or the
+ *            documented constant). hdr.field= for header and sync bytes that have no other form
+ *   value    12  -3  0x1f  0.5  name  "text"  [1,2]  0x00ff.. (bytes, trailing zeros left out)
+ *   pattern  [dtype@]address[step,..][count,..], X first, trailing dims of step 1, count 1 left out
+ *   address  sbuf[p32+0x100]  psum[p0+0x800]  reg[5]  0x40000100
+ *   scalar   [dtype@]0.5 or 0x.. (inline)  [dtype@]ptr[0x1000]  [dtype@]reg[5]: the form sets the
+ *            field that says where the scalar is
+ *   wait     wait S[4]>=1   wait S[4]>=r5   wait E[3]--      then     then S[5]+=1@complete
+ * wait2 and then2 are the second band of EVENT_SEMAPHORE. The sync value serves wait and then. */
 #ifndef CPS_ISA_TEXT_H
 #define CPS_ISA_TEXT_H
 

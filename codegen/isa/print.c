@@ -1,0 +1,594 @@
+/* Bundles to .cas text (grammar in text.h).
+ *
+ * In: 64 bytes, any. Out: one line that parse.c turns into the same 64 bytes. A loop over the
+ * rows of the format prints each field that differs from its default; a bit per byte remembers
+ * what was covered, and the rest, if not zero, follows as raw[byte]= operands. The line is built
+ * in a local buffer: no allocation, no printf. */
+#include "codegen/isa/text.h"
+
+#include "codegen/isa/sync_row.h"
+
+#include <string.h>
+
+// Longest line: every byte as a raw operand (15 characters each), or about 30 operands with a
+// name and a value of at most 120 characters (52 bytes in hex).
+enum { LINE_MAX_BYTES = 6144 };
+
+typedef struct line {
+    char text[LINE_MAX_BYTES];
+    char *p;
+} line;
+
+/* ---- characters ---- */
+
+static inline void
+put(line *l, const char *s)
+{
+    size_t n = strlen(s);
+    memcpy(l->p, s, n);
+    l->p += n;
+}
+
+static inline void
+put_c(line *l, char c)
+{
+    *l->p++ = c;
+}
+
+static void
+put_u(line *l, uint64_t v)
+{
+    char t[20];
+    unsigned n = 0;
+    do {
+        t[n++] = (char)('0' + v % 10);
+        v /= 10;
+    } while (v);
+    while (n)
+        *l->p++ = t[--n];
+}
+
+static void
+put_s(line *l, int64_t v)
+{
+    if (v < 0)
+        put_c(l, '-');
+    put_u(l, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
+}
+
+static void
+put_hex(line *l, uint64_t v)
+{
+    unsigned n = 1;
+    while (n < 16 && v >> (4 * n))
+        n++;
+    put(l, "0x");
+    while (n--)
+        put_c(l, "0123456789abcdef"[(v >> (4 * n)) & 15]);
+}
+
+static void
+put_bytes(line *l, const uint8_t *b, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        put_c(l, "0123456789abcdef"[b[i] >> 4]);
+        put_c(l, "0123456789abcdef"[b[i] & 15]);
+    }
+}
+
+/* ---- binary32 ---- */
+
+static const double ten[] = {
+    1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11, 1e12, 1e13,
+    1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22, 1e23, 1e24, 1e25, 1e26, 1e27,
+    1e28, 1e29, 1e30, 1e31, 1e32, 1e33, 1e34, 1e35, 1e36, 1e37, 1e38, 1e39, 1e40, 1e41,
+    1e42, 1e43, 1e44, 1e45, 1e46, 1e47, 1e48, 1e49, 1e50, 1e51, 1e52, 1e53, 1e54, 1e55};
+
+// The shortest decimal of at most nine digits that reads back as v, in double arithmetic. A
+// candidate counts only if both its neighbours within 1e-14 round to v as well, which covers
+// every error of the arithmetic here and of a correct reader; false when none does.
+static bool
+shortest(float v, uint64_t *digits, int *exponent)
+{
+    double d = (double)v;
+    int e = 0; // power of ten of the first digit
+    while (e < 38 && d >= ten[e + 1])
+        e++;
+    if (d < 1.0) {
+        e = -1;
+        while (e > -46 && d * ten[-e] < 1.0)
+            e--;
+    }
+    for (int prec = 1; prec <= 9; prec++) {
+        int s = prec - 1 - e;
+        double scaled = s >= 0 ? d * ten[s] : d / ten[-s];
+        uint64_t m = (uint64_t)(scaled + 0.5);
+        double back = s >= 0 ? (double)m / ten[s] : (double)m * ten[-s];
+        if ((float)(back * (1 - 1e-14)) == v && (float)(back * (1 + 1e-14)) == v) {
+            while (m % 10 == 0) {
+                m /= 10;
+                s--;
+            }
+            *digits = m;
+            *exponent = -s;
+            return true;
+        }
+    }
+    return false;
+}
+
+// A float where its text gives the bits back, else hexadecimal.
+static void
+put_f32(line *l, uint32_t bits)
+{
+    uint32_t mag = bits & 0x7FFFFFFFu;
+    uint64_t m = 0;
+    int e = 0;
+    if (mag > 0x7F800000u || (mag && mag < 0x7F800000u && !shortest(cps_bits_f32(mag), &m, &e))) {
+        put_hex(l, bits);
+        return;
+    }
+    if (bits >> 31)
+        put_c(l, '-');
+    if (mag == 0) {
+        put(l, "0.0");
+        return;
+    }
+    if (mag == 0x7F800000u) {
+        put(l, "inf");
+        return;
+    }
+    char t[24];
+    int n = 0, first;
+    for (uint64_t r = m; r; r /= 10)
+        n++;
+    for (int i = n; i--; m /= 10)
+        t[i] = (char)('0' + m % 10);
+    first = e + n - 1;
+    if (first < -5 || first > 9) {
+        put_c(l, t[0]);
+        if (n > 1) {
+            put_c(l, '.');
+            memcpy(l->p, t + 1, (size_t)n - 1);
+            l->p += n - 1;
+        }
+        put_c(l, 'e');
+        put_s(l, first);
+    } else if (e >= 0) {
+        memcpy(l->p, t, (size_t)n);
+        l->p += n;
+        while (e--)
+            put_c(l, '0');
+        put(l, ".0");
+    } else if (first >= 0) {
+        for (int i = 0; i < n; i++) {
+            if (i == first + 1)
+                put_c(l, '.');
+            put_c(l, t[i]);
+        }
+    } else {
+        put(l, "0.");
+        for (int i = -1; i > first; i--)
+            put_c(l, '0');
+        memcpy(l->p, t, (size_t)n);
+        l->p += n;
+    }
+}
+
+/* ---- values ---- */
+
+static void
+put_name(line *l, const char *name, uint64_t v)
+{
+    if (name)
+        put(l, name);
+    else
+        put_hex(l, v);
+}
+
+static void
+put_dtype(line *l, unsigned wire)
+{
+    cps_dtype t = cps_isa_dtype(wire);
+    put_name(l, t ? cps_dtype_name(t) : NULL, wire);
+}
+
+static void
+put_place(line *l, const char *space, unsigned partition, unsigned byte)
+{
+    put(l, space);
+    put(l, "[p");
+    put_u(l, partition);
+    if (byte) {
+        put_c(l, '+');
+        put_hex(l, byte);
+    }
+    put_c(l, ']');
+}
+
+static void
+put_addr4(line *l, uint32_t a)
+{
+    if (a < CPS_PSUM_BASE) {
+        put_place(l, "sbuf", a / CPS_SBUF_STRIDE, a % CPS_SBUF_STRIDE);
+    } else if (a < CPS_PSUM_BASE + 128 * CPS_PSUM_STRIDE) {
+        put_place(l, "psum", cps_addr_partition(a), cps_addr_byte(a));
+    } else if ((a & 0xFFFFFF00u) == 0x80000000u) {
+        put(l, "reg[");
+        put_u(l, a & 0xFF);
+        put_c(l, ']');
+    } else {
+        put_hex(l, a);
+    }
+}
+
+// Variables with an offset, register pairs, else the number (isa-encoding 4.4).
+static void
+put_addr8(line *l, uint64_t a)
+{
+    if (a >> 56 == 0x10) {
+        put(l, "var[");
+        put_u(l, a >> 32 & 0xFFFFFF);
+        if ((uint32_t)a) {
+            put_c(l, '+');
+            put_hex(l, (uint32_t)a);
+        }
+        put_c(l, ']');
+    } else if (a >> 16 == 0x800000000000ull) {
+        put(l, "reg[");
+        put_u(l, a & 0xFF);
+        put_c(l, ',');
+        put_u(l, a >> 8 & 0xFF);
+        put_c(l, ']');
+    } else {
+        put_hex(l, a);
+    }
+}
+
+static void
+put_dims(line *l, const cps_ap *ap, int16_t idle)
+{
+    unsigned n = ap->nd;
+    while (n > 1 && ap->step[n - 1] == idle && ap->num[n - 1] == 1)
+        n--;
+    for (unsigned i = 0; i < n; i++) {
+        put_c(l, i ? ',' : '[');
+        put_s(l, ap->step[i]);
+    }
+    put(l, "][");
+    for (unsigned i = 0; i < n; i++) {
+        if (i)
+            put_c(l, ',');
+        put_u(l, ap->num[i]);
+    }
+    put_c(l, ']');
+}
+
+static void
+put_mx(line *l, const uint8_t *p)
+{
+    put_addr4(l, (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24);
+    put_c(l, '*');
+    put_addr4(l, (uint32_t)p[4] | (uint32_t)p[5] << 8 | (uint32_t)p[6] << 16 | (uint32_t)p[7] << 24);
+    put_c(l, '[');
+    put_u(l, (unsigned)(p[8] | p[9] << 8));
+    put_c(l, ',');
+    put_s(l, (int8_t)p[10]);
+    put_c(l, ',');
+    put_u(l, p[11]);
+    put_c(l, ']');
+}
+
+static void
+put_str(line *l, const uint8_t *p, unsigned n)
+{
+    unsigned len = 0;
+    while (len < n && p[len] >= ' ' && p[len] < 0x7F && p[len] != '"')
+        len++;
+    unsigned rest = len;
+    while (rest < n && p[rest] == 0)
+        rest++;
+    if (rest == n) {
+        put_c(l, '"');
+        memcpy(l->p, p, len);
+        l->p += len;
+        put_c(l, '"');
+    } else {
+        put(l, "0x");
+        put_bytes(l, p, n);
+    }
+}
+
+static void
+put_numbers(line *l, const cps_bundle *b, cps_field f)
+{
+    const cps_field_row *r = &cps_fields[f];
+    unsigned n = r->arg > 1 ? r->arg : 1, width = r->bits / n;
+    while (n > 1 && cps_isa_get_elem(b, f, n - 1) == 0)
+        n--;
+    if (r->arg > 1)
+        put_c(l, '[');
+    for (unsigned i = 0; i < n; i++) {
+        uint64_t v = cps_isa_get_elem(b, f, i);
+        if (i)
+            put_c(l, ',');
+        if (r->kind == CPS_FK_SINT)
+            put_s(l, (int64_t)(v << (64 - width)) >> (64 - width));
+        else
+            put_u(l, v);
+    }
+    if (r->arg > 1)
+        put_c(l, ']');
+}
+
+// Where the scalar comes from: the wire values of IMM_SRC; IMM_SRC_N swaps the first two.
+static unsigned
+scalar_form(const cps_bundle *b, const cps_field_row *r)
+{
+    if (!r->source)
+        return CPS_IMM_SRC_INSTRUCTION_IMMEDIATE;
+    unsigned v = (unsigned)cps_isa_get(b, (cps_field)r->source);
+    return cps_fields[r->source].arg == CPS_ENUM_IMM_SRC_N && v <= 1 ? 1 - v : v;
+}
+
+static void
+put_scalar(line *l, const cps_bundle *b, const cps_field_row *r, uint32_t v, unsigned wire)
+{
+    unsigned form = scalar_form(b, r), exp = v >> 23 & 0xFF;
+    if (form == CPS_IMM_SRC_POINTER_IMMEDIATE || form == CPS_IMM_SRC_REG_PTR_IMMEDIATE) {
+        put(l, form == CPS_IMM_SRC_POINTER_IMMEDIATE ? "ptr[" : "reg[");
+        if (form == CPS_IMM_SRC_POINTER_IMMEDIATE)
+            put_hex(l, v);
+        else
+            put_u(l, v);
+        put_c(l, ']');
+    } else if (r->dtype && wire && !cps_dtype_is_float(cps_isa_dtype(wire))) {
+        put_hex(l, v);
+    } else if ((v & 0x7FFFFFFFu) == 0 || exp == 0xFF || (exp > 80 && exp < 174)) {
+        put_f32(l, v); // magnitudes a program would write; small integers stay hexadecimal
+    } else {
+        put_hex(l, v);
+    }
+}
+
+/* ---- fields ---- */
+
+static bool
+is_zero(const uint8_t *p, unsigned n)
+{
+    while (n && p[n - 1] == 0)
+        n--;
+    return n == 0;
+}
+
+static unsigned
+dtype_of(const cps_bundle *b, const cps_field_row *r)
+{
+    unsigned v = b->b[cps_fields[r->dtype].byte];
+    return r->part == CPS_PART_LOW ? v & 15 : r->part == CPS_PART_HIGH ? v >> 4 : v;
+}
+
+// Fields that another operand's text carries.
+static bool
+hidden(const cps_bundle *b, const cps_field_row *r)
+{
+    if (!r->implied)
+        return false;
+    return r->kind != CPS_FK_ENUM || b->b[r->byte] <= CPS_IMM_SRC_REG_PTR_IMMEDIATE;
+}
+
+// Whether the text needs the field: patterns and typed operands always, others off default.
+static bool
+needed(const cps_bundle *b, const cps_field_row *r)
+{
+    if (r->dtype || r->kind == CPS_FK_TENSOR || r->kind == CPS_FK_DATA4D || r->kind == CPS_FK_MXMEM)
+        return true;
+    if (r->source && cps_isa_get(b, (cps_field)r->source) != 0)
+        return true;
+    if (r->bits > 64)
+        return !is_zero(b->b + r->byte, r->bits / 8u);
+    uint64_t v = 0;
+    for (unsigned i = 0, n = r->bits / 8u; i < n; i++)
+        v |= (uint64_t)b->b[r->byte + i] << (8 * i);
+    return v != r->dflt;
+}
+
+static void
+put_value(line *l, const cps_bundle *b, cps_field f)
+{
+    const cps_field_row *r = &cps_fields[f];
+    const uint8_t *p = b->b + r->byte;
+    unsigned n = r->bits / 8u, wire = r->dtype ? dtype_of(b, r) : 0;
+    uint64_t v = r->bits <= 64 ? cps_isa_get(b, f) : 0;
+    cps_ap ap;
+    if (r->dtype && (wire || cps_fields[r->dtype].dflt)) {
+        put_dtype(l, wire);
+        put_c(l, '@');
+    }
+    switch ((cps_fkind)r->kind) {
+    case CPS_FK_UINT:
+    case CPS_FK_SINT:
+        put_numbers(l, b, f);
+        break;
+    case CPS_FK_F32:
+        put_f32(l, (uint32_t)v);
+        break;
+    case CPS_FK_HEX:
+        put_hex(l, v);
+        break;
+    case CPS_FK_DTYPE:
+        put_dtype(l, (unsigned)v);
+        break;
+    case CPS_FK_PAIR:
+        put_dtype(l, (unsigned)v & 15);
+        put_c(l, '/');
+        put_dtype(l, (unsigned)v >> 4);
+        break;
+    case CPS_FK_ALU:
+        put_name(l, cps_alu_name((unsigned)v), v);
+        break;
+    case CPS_FK_ENUM:
+        put_name(l, cps_isa_value_name((cps_isa_enum)r->arg, (unsigned)v), v);
+        break;
+    case CPS_FK_ACTFN:
+        put_name(l, cps_actfn_name((unsigned)v), v);
+        break;
+    case CPS_FK_ADDR4:
+        put_addr4(l, (uint32_t)v);
+        break;
+    case CPS_FK_ADDR8:
+        put_addr8(l, v);
+        break;
+    case CPS_FK_IMM:
+        put_scalar(l, b, r, (uint32_t)v, wire);
+        break;
+    case CPS_FK_STR:
+        put_str(l, p, n);
+        break;
+    case CPS_FK_BYTES:
+        while (n > 1 && p[n - 1] == 0)
+            n--;
+        put(l, "0x");
+        put_bytes(l, p, n);
+        break;
+    case CPS_FK_TENSOR:
+        cps_isa_get_ap(b, f, &ap);
+        put_addr4(l, ap.addr);
+        put_dims(l, &ap, 1);
+        break;
+    case CPS_FK_DATA4D:
+        cps_isa_get_ap(b, f, &ap);
+        put_s(l, (int32_t)ap.addr);
+        put_dims(l, &ap, 0);
+        break;
+    case CPS_FK_MXMEM:
+        put_mx(l, p);
+        break;
+    }
+}
+
+static uint64_t
+cover(const cps_field_row *r)
+{
+    unsigned n = r->bits / 8u;
+    return (n == 64 ? ~0ull : (1ull << n) - 1) << r->byte;
+}
+
+/* ---- sync ---- */
+
+static void
+put_sync(line *l, const cps_sync_row *row, const char *word, unsigned idx, uint32_t value)
+{
+    put_c(l, ' ');
+    put(l, word);
+    put(l, row->object == CPS_SYNC_SEM ? " S[" : " E[");
+    put_u(l, idx);
+    put_c(l, ']');
+    put(l, row->text);
+    if (row->operand == CPS_SYNC_REGISTER)
+        put_c(l, 'r');
+    if (row->operand != CPS_SYNC_NOTHING)
+        put_u(l, value);
+    if (row->when) {
+        put_c(l, '@');
+        put(l, row->when);
+    }
+}
+
+static void
+put_plain(line *l, const cps_bundle *b, const char *prefix, cps_field f)
+{
+    put_c(l, ' ');
+    put(l, prefix);
+    put(l, cps_fields[f].name);
+    put_c(l, '=');
+    put_value(l, b, f);
+}
+
+// Clauses where the modes have one, operands for what is left.
+static void
+put_band(line *l, const cps_bundle *b, const cps_sync_band *s, const char *prefix)
+{
+    const cps_sync_row *w = cps_wait_row(b->b[cps_fields[s->wait_mode].byte]);
+    const cps_sync_row *u = cps_update_row(b->b[cps_fields[s->update_mode].byte]);
+    unsigned wait_idx = b->b[cps_fields[s->wait_idx].byte];
+    unsigned update_idx = b->b[cps_fields[s->update_idx].byte];
+    uint32_t wait_value = (uint32_t)cps_isa_get(b, s->wait_value);
+    uint32_t update_value = (uint32_t)cps_isa_get(b, s->update_value);
+    bool wait = w && w->object != CPS_SYNC_OTHER, then = u && u->object != CPS_SYNC_OTHER;
+    bool wait_uses = wait && w->operand != CPS_SYNC_NOTHING;
+    bool then_uses = then && u->operand != CPS_SYNC_NOTHING;
+    bool shared = s->wait_value == s->update_value;
+    if (!wait && b->b[cps_fields[s->wait_mode].byte])
+        put_plain(l, b, prefix, s->wait_mode);
+    if (!wait && wait_idx)
+        put_plain(l, b, prefix, s->wait_idx);
+    if (!then && b->b[cps_fields[s->update_mode].byte])
+        put_plain(l, b, prefix, s->update_mode);
+    if (!then && update_idx)
+        put_plain(l, b, prefix, s->update_idx);
+    if (wait_value && !wait_uses && !(shared && then_uses))
+        put_plain(l, b, prefix, s->wait_value);
+    if (!shared && update_value && !then_uses)
+        put_plain(l, b, prefix, s->update_value);
+    if (wait)
+        put_sync(l, w, s->wait, wait_idx, wait_value);
+    if (then)
+        put_sync(l, u, s->then, update_idx, update_value);
+}
+
+void
+cps_isa_print(const cps_bundle *b, cps_gen g, cps_buf *out)
+{
+    line l;
+    l.p = l.text;
+    cps_insn insn = cps_isa_find(b->b[0], g);
+    if (!insn)
+        insn = cps_isa_find_any(b->b[0]);
+    if (!insn) {
+        put(&l, ".bytes ");
+        put_bytes(&l, b->b, CPS_BUNDLE_BYTES);
+        cps_buf_put(out, l.text, (size_t)(l.p - l.text));
+        return;
+    }
+    unsigned fmt = cps_insns[insn].format;
+    unsigned first = cps_formats[fmt].first, end = cps_formats[fmt + 1].first;
+    uint64_t covered = 0xFFF; // header and sync band
+    put(&l, cps_insns[insn].name);
+    for (unsigned f = first; f < end; f++)
+        if (cps_fields[f].kind == CPS_FK_ACTFN && cps_actfn_name(b->b[cps_fields[f].byte])) {
+            put_c(&l, ' ');
+            put_value(&l, b, (cps_field)f);
+        }
+    for (unsigned f = first; f < end; f++) {
+        const cps_field_row *r = &cps_fields[f];
+        covered |= cover(r);
+        if (fmt == CPS_FMT_CTRL_ES && f >= (unsigned)CPS_F_CTRL_ES_wait_mode)
+            continue; // the extended band, below
+        if (hidden(b, r) || !needed(b, r) ||
+            (r->kind == CPS_FK_ACTFN && cps_actfn_name(b->b[r->byte])))
+            continue;
+        put_plain(&l, b, "", (cps_field)f);
+    }
+    if (b->b[1] != cps_fields[CPS_F_HDR_inst_word_len].dflt)
+        put_plain(&l, b, "hdr.", CPS_F_HDR_inst_word_len);
+    if (b->b[2])
+        put_plain(&l, b, "hdr.", CPS_F_HDR_debug_cmd);
+    if (b->b[3])
+        put_plain(&l, b, "hdr.", CPS_F_HDR_debug_hint);
+    for (uint64_t rest = ~covered; rest; rest &= rest - 1) {
+        unsigned i = (unsigned)__builtin_ctzll(rest);
+        if (!b->b[i])
+            continue;
+        put(&l, " raw[");
+        put_u(&l, i);
+        put(&l, "]=");
+        put_hex(&l, b->b[i]);
+    }
+    if (!is_zero(b->b + 4, 8))
+        put_band(&l, b, &cps_sync_bands[0], "hdr.");
+    if (fmt == CPS_FMT_CTRL_ES)
+        put_band(&l, b, &cps_sync_bands[1], "");
+    cps_assert((size_t)(l.p - l.text) <= sizeof l.text);
+    cps_buf_put(out, l.text, (size_t)(l.p - l.text));
+}

@@ -1,0 +1,365 @@
+/* .cas text: parse(print(b)) == b for golden vectors, for every row on every generation, and for
+ * arbitrary bytes; the look of the text; and every diagnostic of the parser. */
+#include "codegen/isa/text.h"
+#include "runtime/base/rng.h"
+#include "tests/check.h"
+#include "tests/isa/golden.h"
+
+static cps_diags *diags;
+
+static bool
+same_after_text(const cps_bundle *b, cps_gen g)
+{
+    cps_buf text = {0}, back = {0};
+    cps_isa_print(b, g, &text);
+    bool ok = cps_isa_parse(text.data, text.n, 0, g, diags, &back) &&
+              back.n == CPS_BUNDLE_BYTES && memcmp(back.data, b->b, CPS_BUNDLE_BYTES) == 0;
+    ok = ok && !memchr(text.data, '\n', text.n);
+    if (!ok) {
+        cps_buf why = {0};
+        cps_diags_render(diags, &why, false);
+        fprintf(stderr, "no round trip on %s: %s\n%s", cps_gen_name(g), text.data,
+                why.n ? why.data : "");
+        for (unsigned i = 0; i < CPS_BUNDLE_BYTES && back.n == CPS_BUNDLE_BYTES; i++)
+            if ((uint8_t)back.data[i] != b->b[i])
+                fprintf(stderr, "byte %u: %02x became %02x\n", i, b->b[i], (uint8_t)back.data[i]);
+        cps_buf_fini(&why);
+        cps_diags_clear(diags);
+    }
+    cps_buf_fini(&text);
+    cps_buf_fini(&back);
+    return ok;
+}
+
+static void
+golden_vectors(void)
+{
+    static golden v[128];
+    unsigned n = golden_read(v, 128);
+    CHECK_INT(n, 47);
+    for (unsigned i = 0; i < n; i++)
+        for (unsigned g = 0; g < CPS_GENS; g++)
+            if (v[i].gens & (1u << g)) {
+                CHECK(cps_isa_find(v[i].b.b[0], (cps_gen)g) != CPS_INSN_NONE);
+                CHECK(same_after_text(&v[i].b, (cps_gen)g));
+                // No golden vector needs the escape forms.
+                cps_buf text = {0};
+                cps_isa_print(&v[i].b, (cps_gen)g, &text);
+                CHECK(!strstr(text.data, "raw[") && !strstr(text.data, ".bytes"));
+                cps_buf_fini(&text);
+            }
+}
+
+static void
+every_row(void)
+{
+    cps_rng r;
+    cps_rng_init(&r, 7, 0);
+    for (unsigned i = 1; i < CPS_INSNS; i++)
+        for (unsigned g = 0; g < CPS_GENS; g++) {
+            if (!(cps_insns[i].gens & (1u << g)))
+                continue;
+            cps_bundle b = cps_isa_new((cps_insn)i, (cps_gen)g);
+            CHECK(same_after_text(&b, (cps_gen)g));
+            unsigned fmt = cps_insns[i].format;
+            bool ok = true;
+            for (unsigned k = 0; k < 60; k++) {
+                b = cps_isa_new((cps_insn)i, (cps_gen)g);
+                for (unsigned j = 4; j < 12; j++)
+                    b.b[j] = (uint8_t)(k % 3 ? 0 : cps_rng_below(&r, 32));
+                for (unsigned f = cps_formats[fmt].first; f < cps_formats[fmt + 1].first; f++)
+                    for (unsigned j = 0; j < cps_fields[f].bits / 8u; j++)
+                        if (cps_rng_below(&r, 3))
+                            b.b[cps_fields[f].byte + j] =
+                                (uint8_t)(cps_rng_below(&r, 2) ? cps_rng_below(&r, 16)
+                                                               : cps_rng_below(&r, 256));
+                ok = same_after_text(&b, (cps_gen)g) && ok;
+            }
+            CHECK(ok);
+        }
+}
+
+static void
+arbitrary_bytes(void)
+{
+    cps_rng r;
+    cps_rng_init(&r, 7, 1);
+    bool ok = true;
+    for (unsigned k = 0; k < 30000; k++) {
+        cps_bundle b;
+        for (unsigned j = 0; j < CPS_BUNDLE_BYTES; j++)
+            b.b[j] = (uint8_t)(cps_rng_below(&r, 4) ? cps_rng_next(&r) >> 32 : 0);
+        if (k & 1)
+            b.b[1] = 0x10;
+        ok = same_after_text(&b, (cps_gen)(k % CPS_GENS)) && ok;
+    }
+    CHECK(ok);
+    // Every opcode with every wait and update mode.
+    for (unsigned m = 0; m < 256 * 256; m += 7) {
+        cps_bundle b = {{0}};
+        b.b[0] = (uint8_t)(m & 1 ? 0xA0 : 0xA4);
+        b.b[1] = 0x10;
+        b.b[4] = (uint8_t)m;
+        b.b[6] = (uint8_t)(m >> 8);
+        b.b[5] = 9;
+        b.b[8] = (uint8_t)(m >> 3);
+        if (b.b[0] == 0xA0) {
+            b.b[32] = (uint8_t)(m >> 8);
+            b.b[34] = (uint8_t)m;
+            b.b[36] = 4;
+        }
+        ok = same_after_text(&b, CPS_V3) && ok;
+    }
+    CHECK(ok);
+}
+
+static void
+floats(void)
+{
+    cps_rng r;
+    cps_rng_init(&r, 7, 2);
+    bool ok = true;
+    for (unsigned k = 0; k < 60000; k++) {
+        cps_bundle b = cps_isa_new(CPS_INSN_POOL, CPS_V3);
+        cps_isa_set(&b, CPS_F_S4D4_PL_pool_scale, cps_rng_next(&r) >> 32);
+        ok = same_after_text(&b, CPS_V3) && ok;
+    }
+    CHECK(ok);
+    static const struct {
+        float v;
+        const char *text;
+    } known[] = {{0.25f, "0.25"},
+                 {1.0f, "1.0"},
+                 {-2.5f, "-2.5"},
+                 {0.1f, "0.1"},
+                 {1e-3f, "0.001"},
+                 {0.088388346f, "0.088388346"},
+                 {16777216.0f, "16777216.0"},
+                 {3.4028235e38f, "3.4028235e38"},
+                 {1e-45f, "1e-45"},
+                 {1.17549435e-38f, "1.1754944e-38"}};
+    for (size_t i = 0; i < cps_countof(known); i++) {
+        cps_bundle b = cps_isa_new(CPS_INSN_POOL, CPS_V3);
+        cps_isa_set_f32(&b, CPS_F_S4D4_PL_pool_scale, known[i].v);
+        cps_buf text = {0};
+        cps_isa_print(&b, CPS_V3, &text);
+        const char *at = strstr(text.data, "pool_scale=");
+        char got[32] = "";
+        if (at)
+            sscanf(at, "pool_scale=%31s", got);
+        CHECK_STR(got, known[i].text);
+        cps_buf_fini(&text);
+    }
+}
+
+// Golden name -> text.
+static void
+the_look(void)
+{
+    static const struct {
+        const char *name, *text;
+    } want[] = {
+        {"activate_exp", "ACTIVATE exp src=fp32@psum[p0][1][512] ch=128 scale=0.5 bias=fp32@0.0 "
+                         "dst=bf16@sbuf[p0+0x2000][1][512]"},
+        {"activate_exp_bias_acc",
+         "ACTIVATE exp accumulator_cmd=ZERO_ACCUMULATE src=fp32@sbuf[p0][1][256] ch=128 scale=1.0 "
+         "bias=fp32@ptr[0x1000] dst=fp32@sbuf[p0+0x4000][1][256]"},
+        {"matmul_tile32",
+         "MATMUL src=bf16@sbuf[p32][1][64] num_active_rows=32 num_active_cols=32 "
+         "psum_accumulate_flags=0x3 row_grp=0x2 col_grp=0x4 dst=psum[p64+0x800][1][64]"},
+        {"reduce_max_x", "TENSOR_REDUCE_ARITH src=fp32@sbuf[p0][1,64][64,8] ch=128 op=max op_dim=X "
+                         "dst=fp32@sbuf[p0+0x4000][1][8]"},
+        {"tt_add", "TENSOR_TENSOR_ARITH op=add ch=128 src0=bf16@sbuf[p0][1][512] "
+                   "src1=fp32@psum[p0+0x1000][1][512] dst=bf16@sbuf[p0+0x2000][1][512]"},
+        {"ts_rsub_ptr",
+         "TENSOR_SCALAR_ARITH src=fp32@sbuf[p0][1][512] ch=128 op0=subtract reverse_operands=FIRST "
+         "imm0=ptr[0x3000] dst=fp32@sbuf[p0+0x2000][1][512]"},
+        {"pe_collective",
+         "PSEUDO_TRIGGER_COLLECTIVE op=add dtype=fp32 input_tensor_id=3 output_tensor_id=4 "
+         "num_elements=32 ctype=ALL_REDUCE wait S[10]>0 then S[22]++@complete"},
+        {"pool_dma_trigger0", "PSEUDO_DMA_TRIGGER queue=\"q_gradient_in\""},
+        {"sem_inc_7", "EVENT_SEMAPHORE then2 S[7]+=1@complete"},
+        {"wait_ge", "EVENT_SEMAPHORE wait S[3]>=4"},
+        {"move_imm", "MOVE num_mov=1 dtype=i32 source=IMMEDIATE dst_regs=[2] imm=[42]"},
+        {"br_gt_imm_rel", "COMPARE_BRANCH cmp_op=GT_IMM dtype=i32 target_mode=RELATIVE_IMMEDIATE "
+                          "cmp_imm=9 cmp_reg0=6 branch=-2 hdr.debug_hint=0x2"},
+        {"iota", "IOTA pattern=10[1][128] ch=128 channel_multiplier=1000 "
+                 "dst=i32@sbuf[p0+0x2000][1][128]"},
+        {"nop", "NOP"},
+    };
+    static golden v[128];
+    unsigned n = golden_read(v, 128);
+    for (size_t i = 0; i < cps_countof(want); i++) {
+        bool found = false;
+        for (unsigned j = 0; j < n; j++)
+            if (strcmp(v[j].name, want[i].name) == 0) {
+                cps_buf text = {0};
+                cps_isa_print(&v[j].b, CPS_V3, &text);
+                CHECK_STR(text.data, want[i].text);
+                cps_buf_fini(&text);
+                found = true;
+            }
+        CHECK(found);
+    }
+}
+
+static void
+hand_written(void)
+{
+    cps_buf a = {0};
+    static const char text[] =
+        "// a comment, and an empty line\n"
+        "\n"
+        "  nop   // trailing\r\n"
+        "PSEUDO_DMA_TRIGGER queue=\"a // b\" block_id=2\n"
+        "tensor_scalar_arith src=f32@sbuf[p0][1][8] op0=multiply imm0=1e3 dst=bfloat16@psum[p0][1][8]\n"
+        "DMA_MEMCPY src=var[7+0x40] dst=0x1000 src_step_elem=[-1,2]";
+    CHECK(cps_isa_parse(text, sizeof text - 1, 0, CPS_V3, diags, &a));
+    CHECK_INT(a.n, 4 * CPS_BUNDLE_BYTES);
+    const cps_bundle *b = (const cps_bundle *)a.data;
+    CHECK_INT(b[0].b[0], 0xA4);
+    CHECK_STR((const char *)b[1].b + 12, "a // b");
+    CHECK_INT(cps_isa_get(&b[1], CPS_F_PSEUDO_DMA_TRIGGER_block_id), 2);
+    CHECK_INT(cps_isa_get(&b[2], CPS_F_S3D3_TS_in_dtype), 0x0A);
+    CHECK_INT(cps_isa_get(&b[2], CPS_F_S3D3_TS_out_dtype), 0x06);
+    CHECK_INT(cps_isa_get(&b[2], CPS_F_S3D3_TS_imm0), 0x447A0000);
+    CHECK(cps_isa_get(&b[3], CPS_F_DMA_DIRECT2D_src) == (0x10ull << 56 | 7ull << 32 | 0x40));
+    CHECK_INT((int32_t)cps_isa_get_elem(&b[3], CPS_F_DMA_DIRECT2D_src_step_elem, 0), -1);
+    CHECK_INT(cps_diags_count(diags), 0);
+    cps_buf_fini(&a);
+}
+
+static void
+bad_text(void)
+{
+    static const struct {
+        const char *line;
+        cps_code code;
+        const char *at; // text under the caret
+    } bad[] = {
+        {"FROB", CPS_E9201, "FROB"},
+        {"MATMULL", CPS_E9201, "MATMULL"},
+        {"=3", CPS_E9201, "="},
+        {"NOP colour=3", CPS_E9202, "colour"},
+        {"COPY hdr.opcode=3", CPS_E9202, "hdr.opcode"},
+        {"COPY sorc=sbuf[p0][1][1]", CPS_E9202, "sorc"},
+        {"COPY 12", CPS_E9203, "12"},
+        {"COPY ch", CPS_E9203, "ch"},
+        {"COPY ch=", CPS_E9203, NULL},
+        {"COPY ch=x", CPS_E9203, "x"},
+        {"COPY ch=1x", CPS_E9203, "1x"},
+        {"COPY op=frob", CPS_E9203, "frob"},
+        {"COPY op_dim=FROB", CPS_E9203, "FROB"},
+        {"COPY src=fp33@sbuf[p0][1][1]", CPS_E9203, "fp33"},
+        {"COPY src=fp32@", CPS_E9203, NULL},
+        {"COPY src=sbuf[p0[1][1]", CPS_E9203, "["},
+        {"COPY src=sbuf[p0][1][1]x", CPS_E9203, "x"},
+        {"ACTIVATE frob", CPS_E9203, "frob"},
+        {"PSEUDO_DMA_TRIGGER queue=\"abc", CPS_E9203, "\"abc"},
+        {"PSEUDO_DMA_TRIGGER queue=abc", CPS_E9203, "abc"},
+        {"LOAD_MASK_SELECT immediate=0x123", CPS_E9203, "0x123"},
+        {"NOP wait X[1]>=2", CPS_E9203, "X[1]>=2"},
+        {"NOP wait S[1]>>2", CPS_E9203, "S[1]>>2"},
+        {"NOP then S[1]+=2", CPS_E9203, NULL},
+        {"NOP then S[1]+=2@noon", CPS_E9203, "S[1]+=2@noon"},
+        {"NOP wait2 S[1]>=2", CPS_E9203, "wait2"},
+        {"COPY ch=256", CPS_E9204, "256"},
+        {"COPY ch=-1", CPS_E9204, "-1"},
+        {"COPY ch=99999999999999999999", CPS_E9204, "99999999999999999999"},
+        {"COPY src=sbuf[p128][1][1]", CPS_E9204, "128"},
+        {"COPY src=psum[p0+0x8000][1][1]", CPS_E9204, "0x8000"},
+        {"COPY src=sbuf[p0][1,1,1,1,1][1,1,1,1,1]", CPS_E9204, "[1,1,1,1,1][1,1,1,1,1]"},
+        {"COPY src=sbuf[p0][1,1][1]", CPS_E9204, "[1,1][1]"},
+        {"COPY src=sbuf[p0][40000][1]", CPS_E9204, NULL},
+        {"NOP raw[3]=1", CPS_E9204, "raw[3]=1"},
+        {"PSEUDO_DMA_TRIGGER queue=\"0123456789012345678901234567890123\"", CPS_E9204, NULL},
+        {"TENSOR_SCALAR_ARITH imm0=0x100000000", CPS_E9204, "0x100000000"},
+        {"TENSOR_SCALAR_SELECT src0=fp32@sbuf[p0][1][1] dst=bf16@sbuf[p0][1][1]", CPS_E9205, NULL},
+        {"NOP wait S[1]>=2 then S[3]+=5@complete", CPS_E9205, "S[3]+=5@complete"},
+        {"COPY ch=3 ch=4", CPS_E9206, "ch"},
+        {".bytes 0011", CPS_E9207, "0011"},
+        {".bytes", CPS_E9207, NULL},
+    };
+    for (size_t i = 0; i < cps_countof(bad); i++) {
+        cps_buf out = {0};
+        cps_diags_clear(diags);
+        size_t n = strlen(bad[i].line);
+        uint32_t file = cps_diags_source(diags, "t.cas", bad[i].line, n);
+        CHECK(!cps_isa_parse(bad[i].line, n, file, CPS_V3, diags, &out));
+        CHECK_INT(out.n, 0);
+        bool code = cps_diags_errors(diags) == 1 && cps_diags_code(diags, 0) == bad[i].code;
+        cps_buf text = {0};
+        cps_diags_render(diags, &text, false);
+        CHECK(code);
+        if (bad[i].at) {
+            // The caret run is as long as the word and starts under it.
+            char mark[128] = "| ";
+            size_t col = (size_t)(strstr(bad[i].line, bad[i].at) - bad[i].line);
+            if (strcmp(bad[i].at, "ch") == 0 && bad[i].code == CPS_E9206)
+                col = strlen("COPY ch=3 ");
+            else if (strcmp(bad[i].at, "[") == 0)
+                col = strlen("COPY src=sbuf[p0");
+            else if (strcmp(bad[i].at, "x") == 0 && strstr(bad[i].line, "sbuf"))
+                col = n - 1;
+            memset(mark + 2, ' ', col);
+            mark[2 + col] = '^';
+            memset(mark + 3 + col, '~', strlen(bad[i].at) - 1);
+            mark[2 + col + strlen(bad[i].at)] = '\n';
+            mark[3 + col + strlen(bad[i].at)] = '\0';
+            code = code && strstr(text.data, mark);
+            CHECK(strstr(text.data, mark) != NULL);
+        }
+        if (!code)
+            fprintf(stderr, "%s\n%s\n", bad[i].line, text.n ? text.data : "(no message)");
+        cps_buf_fini(&text);
+        cps_buf_fini(&out);
+    }
+    // A bad line does not hide the next one.
+    cps_diags_clear(diags);
+    cps_buf out = {0};
+    CHECK(!cps_isa_parse("FROB\nNOP\nBRAF\n", 14, 0, CPS_V3, diags, &out));
+    CHECK_INT(cps_diags_errors(diags), 2);
+    CHECK_INT(out.n, CPS_BUNDLE_BYTES);
+    cps_buf_fini(&out);
+    cps_diags_clear(diags);
+}
+
+// Damaged text gives messages, never anything worse.
+static void
+damaged_text(void)
+{
+    static golden v[128];
+    unsigned n = golden_read(v, 128);
+    cps_rng r;
+    cps_rng_init(&r, 7, 3);
+    for (unsigned k = 0; k < 20000 && n; k++) {
+        cps_buf text = {0}, out = {0};
+        cps_isa_print(&v[k % n].b, CPS_V3, &text);
+        for (unsigned j = 0; j < 3; j++) {
+            size_t at = cps_rng_below(&r, text.n);
+            text.data[at] = cps_rng_below(&r, 3) ? " =[],+@.\"/0x9-"[cps_rng_below(&r, 14)]
+                                                 : (char)cps_rng_below(&r, 256);
+        }
+        cps_isa_parse(text.data, text.n, 0, CPS_V3, diags, &out);
+        CHECK(out.n % CPS_BUNDLE_BYTES == 0);
+        cps_buf_fini(&text);
+        cps_buf_fini(&out);
+        cps_diags_clear(diags);
+    }
+}
+
+int
+main(void)
+{
+    diags = cps_diags_create();
+    golden_vectors();
+    every_row();
+    arbitrary_bytes();
+    floats();
+    the_look();
+    hand_written();
+    bad_text();
+    damaged_text();
+    cps_diags_destroy(diags);
+    return CHECK_DONE();
+}
