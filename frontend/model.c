@@ -504,3 +504,13 @@ cps_model_compile(cps_cli *c, cps_model *m, const cps_target *t, unsigned *hits,
     *misses += b.misses;
     return ok ? p : NULL;
 }
+
+bool
+cps_model_explain(cps_cli *c, cps_model *m, const cps_target *t, bool json, cps_buf *out)
+{
+    cps_lower_opts o;
+    // The explanation is of a copy: the caller may go on to compile the model.
+    cps_module *copy = cps_model_copy(c, m);
+    return copy && lower_opts(c, t, &o) && cps_lower_select(copy, &o, c->diags) &&
+           cps_lower_explain(copy, &o, json, out, c->diags);
+}

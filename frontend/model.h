@@ -24,6 +24,9 @@ bool cps_model_lower(cps_cli *c, cps_model *m, const cps_target *t);
 cps_package *cps_model_compile(cps_cli *c, cps_model *m, const cps_target *t, unsigned *hits,
                                unsigned *misses);
 
+/* Why each macro call gets its leaf (text or JSON). The model itself is not changed. */
+bool cps_model_explain(cps_cli *c, cps_model *m, const cps_target *t, bool json, cps_buf *out);
+
 /* The module as it stands, independent of later changes (constants are shared). */
 cps_module *cps_model_copy(cps_cli *c, const cps_model *m);
 
