@@ -48,6 +48,7 @@ static bool
 axis_of(const ctx *c, const char *key, int rank, int *axis)
 {
     int64_t v = get(c, key)->i;
+    *axis = 0;
     if (v < 0 || v >= rank)
         return fail(c, CPS_E7105, "%s %lld is not in [0, %d)", key, (long long)v, rank);
     *axis = (int)v;
@@ -58,9 +59,9 @@ static bool
 list_of(const ctx *c, const char *key, uint32_t want, const int64_t **v)
 {
     const cps_attr *a = get(c, key);
+    *v = a->ints;
     if (a->n != want)
         return fail(c, CPS_E7105, "%s has %u entries, wants %u, one per axis", key, a->n, want);
-    *v = a->ints;
     return true;
 }
 
