@@ -179,6 +179,9 @@ cps_pass_engine(cps_cg *g)
             continue; // every engine
         } else if (row->shape == CPS_SHAPE_DMA) {
             x->engine = (uint8_t)dma_engine(g, x);
+        } else if (x->op == CPS_T_TRANSPOSE) {
+            bool psum = g->f->bufs.data[g->f->views.data[x->out[0].id].buf].space == CPS_PSUM;
+            x->engine = psum ? CPS_PE : CPS_DVE;
         } else {
             bool flexible = x->op == CPS_T_COPY || x->op == CPS_T_MEMSET;
             int64_t best = 0;

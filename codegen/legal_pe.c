@@ -113,7 +113,7 @@ identity(cps_legal *l, cps_dtype t, cps_span loc)
             return l->idents.data[i];
     cps_tview v = cps_legal_temp(l, "c_ident", t, 0, 128, 128, loc);
     uint32_t view = new_view(l, &v);
-    cps_tinst zero = {.op = CPS_T_MEMSET, .engine = CPS_ENGINE_ANY, .nout = 1, .nin = 1,
+    cps_tinst zero = {.op = CPS_T_MEMSET, .engine = CPS_POOL, .nout = 1, .nin = 1,
                       .round = -1, .stage = -1, .loc = loc};
     zero.out[0] = cps_to_view(view);
     zero.in[0] = cps_to_imm(0);
@@ -182,7 +182,7 @@ cps_legal_transpose(cps_legal *l, const cps_tinst *x)
 {
     cps_tview src = l->f->views.data[x->in[0].id], dst = l->f->views.data[x->out[0].id];
     bool psum = l->f->bufs.data[dst.buf].space == CPS_PSUM;
-    if (x->engine == CPS_DVE || (x->engine == CPS_ENGINE_ANY && !psum))
+    if (x->engine == CPS_DVE)
         return on_dve(l, x);
     if (!psum)
         return transpose_error(l, x, "the PE writes PSUM only");

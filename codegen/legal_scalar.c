@@ -24,7 +24,7 @@ cps_legal_constcol(cps_legal *l, float value, unsigned start, unsigned parts, cp
     if (!buf) {
         cps_tview v = cps_legal_temp(l, "c_const", CPS_DT_FP32, 0, 128, 1, loc);
         buf = v.buf;
-        cps_tinst x = {.op = CPS_T_MEMSET, .engine = CPS_ENGINE_ANY, .nout = 1, .nin = 1,
+        cps_tinst x = {.op = CPS_T_MEMSET, .engine = CPS_POOL, .nout = 1, .nin = 1,
                        .round = -1, .stage = -1, .loc = loc};
         x.out[0] = cps_to_view(new_view(l, &v));
         x.in[0] = cps_to_imm(value);
@@ -59,7 +59,7 @@ convert(cps_legal *l, const cps_tinst *x, uint32_t view, cps_dtype want, unsigne
     }
     cps_tview t = cps_legal_temp(l, "c_col", want, start, v.parts, 1, x->loc);
     uint32_t to = new_view(l, &t);
-    cps_tinst y = {.op = CPS_T_COPY, .engine = CPS_ENGINE_ANY, .nout = 1, .nin = 1,
+    cps_tinst y = {.op = CPS_T_COPY, .engine = CPS_DVE, .nout = 1, .nin = 1,
                    .round = x->round, .stage = x->stage, .priority = x->priority, .loc = x->loc};
     y.out[0] = cps_to_view(to);
     y.in[0] = cps_to_view(view);

@@ -1,13 +1,13 @@
 /* Legalisation: afterwards every operand fits the slots of its instruction.
  *
- * In: a verified tile program. Out: the same values by instructions whose data operands have at
+ * In: a verified tile program with engines. Out: the same values by instructions whose data operands have at
  * most the dims of their slots (3 or 4, some 2), steps in int16 and counts in uint16; whose
  * scalars are numbers or [p,1] columns in SBUF of the right type and first partition; whose
  * operators stand in a form the operator table allows. What is too deep becomes several
  * instructions over the outer axes, in row-major order, so that running sums keep their order.
  * Constants and the identity tile of PE transposes are made once at the front.
  *
- * It does not choose engines or addresses, and leaves DMA to dma.c. */
+ * It does not choose addresses, and leaves DMA to dma.c. */
 #include "codegen/legal.h"
 
 #define COUNT_MAX 65535
@@ -168,9 +168,12 @@ narrow(cps_legal *l, cps_toper *o, int64_t off, const cps_pat *p)
 static void
 narrow_pattern(cps_legal *l, cps_tinst *x, int64_t off, const cps_pat *p)
 {
+    // Steps, and behind them the counts, which need not be those of the data's axes.
     cps_tlist list = {.n = p->nd};
-    for (int i = 0; i < p->nd; i++)
+    for (int i = 0; i < p->nd; i++) {
         list.v[i] = (int32_t)p->d[i].step;
+        list.v[p->nd + i] = (int32_t)p->d[i].num;
+    }
     cps_vec_push(l->f->arena, &l->f->lists, list);
     cps_tinst_set(x, CPS_TA_PATTERN, (int32_t)l->f->lists.n - 1);
     cps_tinst_set(x, CPS_TA_BASE, cps_tinst_get(x, CPS_TA_BASE, 0) + (int32_t)off);
@@ -198,6 +201,11 @@ collect(cps_legal *l, cps_tinst *x, const cps_lower_row *row, walks *w)
         cps_pat_of(&l->f->views.data[o->id], &w->p[w->n]);
         w->o[w->n] = o;
         w->dims[w->n++] = row->dims;
+    }
+    if ((x->op == CPS_T_IOTA || x->op == CPS_T_AFFINE_SELECT) && !(x->set >> CPS_TA_PATTERN & 1)) {
+        cps_tlist zero = {.n = l->f->views.data[x->out[0].id].nd};
+        cps_vec_push(l->f->arena, &l->f->lists, zero);
+        cps_tinst_set(x, CPS_TA_PATTERN, (int32_t)l->f->lists.n - 1);
     }
     if (x->set >> CPS_TA_PATTERN & 1) {
         const cps_tlist *list = &l->f->lists.data[x->attr[CPS_TA_PATTERN]];
@@ -293,9 +301,6 @@ each(cps_legal *l, cps_tinst *x, const cps_lower_row *row)
     walks w;
     if (!collect(l, x, row, &w))
         return false;
-    if (x->op == CPS_T_COPY && l->g->t->gen == CPS_V2 && x->engine == CPS_ACT)
-        for (int i = 0; i < w.n; i++)
-            w.dims[i] = 3; // becomes an ACTIVATE
     if (!cps_pat_refine(w.p, w.n, COUNT_MAX) || !cps_pat_cut(w.p, w.n, COUNT_MAX))
         return uneven(l, x);
     int k = 0;
@@ -445,7 +450,21 @@ spread(cps_legal *l, cps_tinst *x)
     for (int i = 0; i < out->nd; i++)
         v.d[i] = (cps_tdim){0, out->d[i].num};
     x->op = CPS_T_COPY;
+    x->engine = CPS_DVE;
     x->in[0].id = new_view(l, &v);
+}
+
+// ScalarE of v2 copies by its function unit, through fp32.
+static void
+copy_by_activate(const cps_legal *l, cps_tinst *x)
+{
+    if (x->op != CPS_T_COPY || x->engine != CPS_ACT || l->g->t->act_copies)
+        return;
+    x->op = CPS_T_ACTIVATION;
+    x->nin = 3;
+    x->in[1] = cps_to_imm(1);
+    x->in[2] = cps_to_imm(0);
+    cps_tinst_set(x, CPS_TA_FUNC, CPS_ACTFN_COPY);
 }
 
 // The predicated copy has no inverted form: the predicate is inverted into a tile of its own.
@@ -466,6 +485,7 @@ invert_predicate(cps_legal *l, cps_tinst *x)
     uint32_t view = new_view(l, &t);
     cps_tinst y = *x;
     y.op = CPS_T_TENSOR_SCALAR;
+    y.engine = CPS_DVE;
     y.set = 0;
     y.nin = 3;
     y.label = 0;
@@ -493,6 +513,7 @@ one(cps_legal *l, const cps_tinst *in)
         return false;
     close_up(&x);
     spread(l, &x);
+    copy_by_activate(l, &x);
     invert_predicate(l, &x);
     row = &cps_lower[x.op];
     if (!cps_legal_scalars(l, &x))
@@ -511,8 +532,8 @@ one(cps_legal *l, const cps_tinst *in)
 
 // Nothing in the passes survives an empty axis or an operand out of range; whoever made the
 // program should have run the verifier.
-static bool
-sane(cps_cg *g)
+bool
+cps_pass_check(cps_cg *g)
 {
     const cps_tfunc *f = g->f;
     for (uint32_t i = 0; i < f->views.n; i++) {
@@ -549,8 +570,6 @@ sane(cps_cg *g)
 bool
 cps_pass_legalise(cps_cg *g)
 {
-    if (!sane(g))
-        return false;
     cps_legal l = {.g = g, .f = g->f};
     for (uint32_t i = 0; i < g->f->bufs.n; i++) {
         cps_tbuf *b = &g->f->bufs.data[i];

@@ -21,10 +21,12 @@ typedef struct cps_cg {
 cps_tfunc *cps_tile_copy(cps_arena *a, const cps_tfunc *f);
 
 /* ---- tile program to tile program ---- */
-/* Every operand fits its instruction: see legalise.c. */
-bool cps_pass_legalise(cps_cg *g);
+/* Ids, counts and axes are in range: what the passes rely on without looking again. */
+bool cps_pass_check(cps_cg *g);
 /* Every instruction has an engine that can run it. */
 bool cps_pass_engine(cps_cg *g);
+/* Every operand fits its instruction: see legalise.c. */
+bool cps_pass_legalise(cps_cg *g);
 /* The list is in issue order: pipeline rounds are laid out, `after` holds. */
 bool cps_pass_order(cps_cg *g);
 /* Every on-chip buffer is placed; live buffers never share bytes. */

@@ -1,0 +1,89 @@
+/* Emission: the machine program becomes streams, relocations and source places.
+ *
+ * The first wait of an operation is in its bundle already; further ones become EVENT_SEMAPHORE
+ * records before it. Branch distances are counted in records from the one after the branch (the
+ * unit is not documented; runtime builders write such small numbers). */
+#include "codegen/pass.h"
+#include "runtime/base/map.h"
+
+typedef struct emit {
+    cps_cg *g;
+    cps_mprog *p;
+    cps_map places; // (file, begin) -> place + 1
+    CPS_VEC(cps_kloc) locs;
+} emit;
+
+static cps_kloc
+place(emit *e, cps_span at)
+{
+    if (!at.file)
+        return (cps_kloc){0};
+    bool fresh;
+    uint64_t *v = cps_map_at(&e->places, (uint64_t)at.file << 32 | at.begin, &fresh);
+    if (fresh) {
+        cps_kloc l = {.file = cps_diags_source_name(e->g->d, at.file)};
+        if (l.file) {
+            l.file = cps_arena_strdup(e->g->arena, l.file);
+            cps_diags_locate(e->g->d, at, &l.line, &l.col);
+        }
+        cps_vec_push(e->g->arena, &e->locs, l);
+        *v = e->locs.n;
+    }
+    return e->locs.data[*v - 1];
+}
+
+static bool
+put(emit *e, const cps_mop *m, const cps_bundle *b)
+{
+    cps_kstream *s = &e->p->k->stream[m->engine];
+    cps_vec_push(e->g->arena, &s->code, *b);
+    cps_vec_push(e->g->arena, &s->locs, place(e, m->loc));
+    if (!e->g->o.verify)
+        return true;
+    return cps_isa_verify(b, e->g->t->gen, (cps_engine)m->engine, e->g->d, m->loc);
+}
+
+bool
+cps_pass_emit(cps_cg *g, cps_mprog *p)
+{
+    emit e = {.g = g, .p = p};
+    cps_map_init(&e.places, g->arena);
+    bool ok = true;
+    uint32_t *at[CPS_ENGINES]; // record of each label, per engine
+    for (int i = 0; i < CPS_ENGINES; i++)
+        at[i] = cps_new_array(g->arena, uint32_t, p->labels + 1);
+    for (uint32_t i = 0; i < p->ops.n; i++) {
+        const cps_mop *m = &p->ops.data[i];
+        cps_kstream *s = &p->k->stream[m->engine];
+        if (m->label)
+            at[m->engine][m->label] = s->code.n;
+        for (uint32_t k = 1; k < m->nwait; k++) {
+            cps_mwait w = p->waits.data[m->wait + k];
+            cps_bundle b = cps_isa_new(CPS_INSN_EVENT_SEMAPHORE, g->t->gen);
+            cps_isa_set(&b, CPS_F_CTRL_ES_wait_mode, CPS_WAIT_SEM_GE_IMM);
+            cps_isa_set(&b, CPS_F_CTRL_ES_wait_idx, w.sem);
+            cps_isa_set(&b, CPS_F_CTRL_ES_sem_wait_value, w.value);
+            ok &= put(&e, m, &b);
+        }
+        for (uint32_t k = 0; k < m->nreloc; k++) {
+            const cps_mreloc *r = &p->relocs.data[m->reloc + k];
+            cps_kreloc o = {.engine = (cps_engine)m->engine, .index = s->code.n,
+                            .field = r->field, .var = r->var, .addend = r->addend};
+            cps_vec_push(g->arena, &p->k->relocs, o);
+        }
+        ok &= put(&e, m, &m->code);
+    }
+    // Branches know their distance once all labels stand.
+    uint32_t next[CPS_ENGINES] = {0};
+    for (uint32_t i = 0; i < p->ops.n; i++) {
+        const cps_mop *m = &p->ops.data[i];
+        next[m->engine] += m->nwait > 1 ? m->nwait : 1;
+        if (m->target) {
+            int64_t d = (int64_t)at[m->engine][m->target] - (int64_t)next[m->engine];
+            cps_isa_set(&p->k->stream[m->engine].code.data[next[m->engine] - 1],
+                        CPS_F_CTRL_BR_branch, (uint64_t)d);
+        }
+    }
+    p->k->stats.semaphores = p->semaphores;
+    return ok;
+}
