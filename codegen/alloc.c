@@ -12,6 +12,7 @@
  *
  * Fails with the live set at the peak when even the least number of slots does not fit. */
 #include "codegen/pass.h"
+#include "runtime/base/map.h"
 
 #include <stdlib.h>
 
@@ -167,7 +168,7 @@ choose_slots(alloc *a)
         s->turns = s->tenants.data[s->tenants.n - 1].turn + 1;
         s->need = least_slots(s, a->g->arena);
         if (s->fixed && s->slots < s->need) {
-            cps_error(a->g->d, CPS_E4104, s->loc,
+            cps_error(a->g->d, CPS_E4107, s->loc,
                       "'%s' has %u slots, but %u of its executions are needed at once", s->name,
                       s->slots, s->need);
             cps_help(a->g->d, "`bufs %u`, or leave the mark out", s->need);

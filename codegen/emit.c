@@ -3,6 +3,7 @@
  * The first wait of an operation is in its bundle already; further ones become EVENT_SEMAPHORE
  * records before it. Branch distances are counted in records from the one after the branch (the
  * unit is not documented; runtime builders write such small numbers). */
+#include "codegen/isa/text.h"
 #include "codegen/pass.h"
 #include "runtime/base/map.h"
 

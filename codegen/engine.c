@@ -88,7 +88,7 @@ refusal(const cps_cg *g, const cps_tinst *x, cps_engine e)
         for (int i = 0; i < 2; i++) {
             unsigned alu =
                 (unsigned)cps_tinst_get(x, i ? CPS_TA_OP1 : CPS_TA_OP0, CPS_ALU_BYPASS);
-            cps_aluclass c = cps_alu_class(alu);
+            cps_alu_class c = cps_alu_class_of(alu, g->t->gen);
             if ((c == CPS_ALUC_SPECIAL || c == CPS_ALUC_INT || c == CPS_ALUC_CRC) && e != CPS_POOL)
                 return "only POOL has this operator";
             if (c == CPS_ALUC_BITVEC && (e == CPS_ACT || (e == CPS_POOL && x->op != CPS_T_TENSOR_TENSOR)))

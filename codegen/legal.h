@@ -64,16 +64,4 @@ bool cps_legal_scalars(cps_legal *l, cps_tinst *x);
 bool cps_legal_matmul(cps_legal *l, const cps_tinst *x);
 bool cps_legal_transpose(cps_legal *l, const cps_tinst *x);
 
-/* Class of an ALU operator. */
-typedef enum cps_aluclass {
-    CPS_ALUC_NONE,
-    CPS_ALUC_BOTH,
-    CPS_ALUC_BITVEC,
-    CPS_ALUC_CRC,
-    CPS_ALUC_GENERAL,
-    CPS_ALUC_SPECIAL,
-    CPS_ALUC_INT
-} cps_aluclass;
-cps_aluclass cps_alu_class(unsigned wire);
-
 #endif

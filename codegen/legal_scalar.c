@@ -101,7 +101,8 @@ scalar(cps_legal *l, cps_tinst *x, int i, const cps_tview *main)
     }
     cps_dtype want = CPS_DT_FP32;
     if (x->op == CPS_T_TENSOR_SCALAR || x->op == CPS_T_STT)
-        if (cps_alu_class((unsigned)cps_tinst_get(x, CPS_TA_OP0, 0)) == CPS_ALUC_BITVEC)
+        if (cps_alu_class_of((unsigned)cps_tinst_get(x, CPS_TA_OP0, 0), l->g->t->gen) ==
+            CPS_ALUC_BITVEC)
             want = main->dtype;
     bool good = l->f->bufs.data[v->buf].space == CPS_SBUF && v->dtype == want && !v->reg &&
                 cps_legal_start(l->f, v) == start;

@@ -21,16 +21,6 @@ const cps_lower_row cps_lower[CPS_TOPS] = {
 #include "codegen/lower.def"
 };
 
-cps_aluclass
-cps_alu_class(unsigned wire)
-{
-    static const uint8_t table[256] = {
-#define CPS_ALU(name, w, text, nki, cls, gens) [w] = CPS_ALUC_##cls,
-#include "codegen/isa/alu.def"
-    };
-    return wire < 256 ? table[wire] : CPS_ALUC_NONE;
-}
-
 cps_tfunc *
 cps_tile_copy(cps_arena *a, const cps_tfunc *f)
 {

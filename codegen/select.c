@@ -306,7 +306,7 @@ activation(cps_sel *s, const cps_tinst *x)
 static bool
 bitwise(const enc *c, cps_tattr_key k)
 {
-    cps_aluclass cls = cps_alu_class((unsigned)attr(c, k));
+    cps_alu_class cls = cps_alu_class_of((unsigned)attr(c, k), c->s->g->t->gen);
     return cls == CPS_ALUC_BITVEC || cls == CPS_ALUC_CRC;
 }
 
@@ -806,7 +806,7 @@ variables(cps_sel *s)
 bool
 cps_pass_select(cps_cg *g, cps_mprog *p)
 {
-    cps_sel s = {.g = g, .p = p};
+    cps_sel s = {.g = g, .p = p, .ok = true};
     p->k = cps_kbin_new(g->arena, g->f->name, g->t->name, g->t->gen);
     p->k->core = g->f->core;
     p->k->cores = g->f->cores > 0 ? g->f->cores : 1;
@@ -820,7 +820,7 @@ cps_pass_select(cps_cg *g, cps_mprog *p)
         const cps_tinst *x = &g->f->insts.data[i];
         s.inst = i;
         s.first_op = p->ops.n;
-        ok = encode[x->op](&s, x);
+        ok = encode[x->op](&s, x) && s.ok;
         if (!ok || s.first_op == p->ops.n)
             continue;
         if (x->after) {

@@ -66,6 +66,9 @@ void cps_sel_slot(cps_sel *s, cps_bundle *b, cps_field f, cps_engine e, const cp
 
 bool cps_sel_matmul(cps_sel *s, const cps_tinst *x);
 bool cps_sel_dma(cps_sel *s, const cps_tinst *x);
+/* Transfers that follow an index tile, or whose address a register moves. */
+bool cps_sel_indirect(cps_sel *s, const cps_tinst *x);
+bool cps_sel_moving_dma(cps_sel *s, const cps_tinst *x);
 bool cps_sel_control(cps_sel *s, const cps_tinst *x);
 /* Registers: one for each REG buffer, the same on every engine. */
 bool cps_sel_registers(cps_sel *s);
