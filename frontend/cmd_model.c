@@ -44,16 +44,8 @@ cps_cmd_explain(cps_cli *c)
         ok = p != NULL;
         if (ok) {
             cps_package_plan(p);
-            cps_io *in = cps_new_array(c->arena, cps_io, p->inputs.n + 1);
-            cps_io *out = cps_new_array(c->arena, cps_io, p->outputs.n + 1);
-            for (uint32_t i = 0; i < p->inputs.n; i++) {
-                const cps_pvar *v = &p->vars.data[p->inputs.data[i]];
-                in[i] = (cps_io){.name = v->name, .type = cps_type_make(v->dtype, v->rank, v->dim)};
-            }
-            for (uint32_t i = 0; i < p->outputs.n; i++) {
-                const cps_pvar *v = &p->vars.data[p->outputs.data[i]];
-                out[i] = (cps_io){.name = v->name, .type = cps_type_make(v->dtype, v->rank, v->dim)};
-            }
+            cps_io *in, *out;
+            cps_package_io(c, p, &in, &out);
             cps_report rep = {.on = "sim"};
             cps_report *each = cps_new_array(c->arena, cps_report, p->steps.n + 1);
             ok = cps_io_inputs(c, in, p->inputs.n, cps_package_bounds(c, p)) &&

@@ -92,18 +92,18 @@ cps_cmd_compile(cps_cli *c)
     return code;
 }
 
-/* Inputs and outputs of a package, by its manifest. */
-static void
-package_io(cps_cli *c, const cps_package *p, cps_io **in, cps_io **out)
+void
+cps_package_io(cps_cli *c, const cps_package *p, cps_io **in, cps_io **out)
 {
     *in = cps_new_array(c->arena, cps_io, p->inputs.n + 1);
     *out = cps_new_array(c->arena, cps_io, p->outputs.n + 1);
     for (unsigned pass = 0; pass < 2; pass++) {
         uint32_t n = pass ? p->outputs.n : p->inputs.n;
         for (uint32_t i = 0; i < n; i++) {
-            const cps_pvar *v = &p->vars.data[pass ? p->outputs.data[i] : p->inputs.data[i]];
+            const cps_pio *o = pass ? &p->outputs.data[i] : &p->inputs.data[i];
+            const cps_pvar *v = &p->vars.data[o->var];
             cps_io *io = pass ? &(*out)[i] : &(*in)[i];
-            io->name = v->name;
+            io->name = o->name;
             io->type = cps_type_make(v->dtype, v->rank, v->dim);
         }
     }
@@ -197,7 +197,7 @@ cps_cmd_run(cps_cli *c)
         cps_graph_inputs(c, graph->funcs.data[0], &in, &bound);
     if (ok && p) {
         cps_io *by_name;
-        package_io(c, p, &by_name, &out);
+        cps_package_io(c, p, &by_name, &out);
         nin = p->inputs.n;
         nout = p->outputs.n;
         if (!bound)
@@ -247,7 +247,7 @@ cps_cmd_sim(cps_cli *c)
     if (!p)
         return cps_cli_failed(c);
     cps_io *in, *out;
-    package_io(c, p, &in, &out);
+    cps_package_io(c, p, &in, &out);
     cps_report rep = {.on = "sim", .target = p->target, .leaf = "", .kernel = p->model};
     cps_report *each = cps_new_array(c->arena, cps_report, p->steps.n + 1);
     ok = cps_io_inputs(c, in, p->inputs.n, cps_package_bounds(c, p)) &&

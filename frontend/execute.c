@@ -150,14 +150,13 @@ place_vars(cps_cli *c, const cps_package *p, const cps_io *in, cps_io *out)
             at[i] = arena + v->offset;
     }
     for (uint32_t i = 0; i < p->inputs.n; i++)
-        at[p->inputs.data[i]] = in[i].data;
+        at[p->inputs.data[i].var] = in[i].data;
     for (uint32_t i = 0; i < p->outputs.n; i++) {
         // an output may be an input handed through
-        if (!at[p->outputs.data[i]]) {
-            out[i].data = cps_arena_alloc(c->arena, (size_t)cps_type_bytes(&out[i].type) + 1);
-            at[p->outputs.data[i]] = out[i].data;
-        }
-        out[i].data = at[p->outputs.data[i]];
+        uint32_t v = p->outputs.data[i].var;
+        if (!at[v])
+            at[v] = cps_arena_alloc(c->arena, (size_t)cps_type_bytes(&out[i].type) + 1);
+        out[i].data = at[v];
     }
     return at;
 }

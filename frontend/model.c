@@ -242,7 +242,7 @@ cps_package_bounds(cps_cli *c, const cps_package *p)
         bound[i] = 2;
     bool ints = false;
     for (uint32_t i = 0; i < p->inputs.n; i++)
-        ints = ints || !cps_dtype_is_float(p->vars.data[p->inputs.data[i]].dtype);
+        ints = ints || !cps_dtype_is_float(p->vars.data[p->inputs.data[i].var].dtype);
     cps_module *m = ints && p->graph ? cps_package_graph(c, p) : NULL;
     for (uint32_t i = 0; m && i < p->inputs.n && i < m->funcs.data[0]->inputs.n; i++)
         bound[i] = cps_index_bound(m->funcs.data[0], m->funcs.data[0]->inputs.data[i]);
@@ -331,7 +331,8 @@ borders(builder *b)
     for (uint32_t i = 0; i < f->inputs.n; i++) {
         cps_val v = f->inputs.data[i];
         b->val_var[v] = add_var(b, f->vals.data[v].name, CPS_PV_INPUT, &f->vals.data[v].type);
-        cps_vec_push(b->p->arena, &b->p->inputs, b->val_var[v] - 1);
+        cps_vec_push(b->p->arena, &b->p->inputs,
+                     ((cps_pio){f->vals.data[v].name, b->val_var[v] - 1}));
     }
     for (uint32_t i = 0; i < f->outputs.n; i++) {
         cps_val v = f->outputs.data[i], r = root_of(b, v);
@@ -339,7 +340,8 @@ borders(builder *b)
         bool made = def && f->nodes.data[def - 1].op == CPS_OP_CALL;
         if (made && !b->val_var[r])
             b->val_var[r] = add_var(b, f->output_names.data[i], CPS_PV_OUTPUT, &f->vals.data[v].type);
-        cps_vec_push(b->p->arena, &b->p->outputs, var_of(b, v));
+        cps_vec_push(b->p->arena, &b->p->outputs,
+                     ((cps_pio){f->output_names.data[i], var_of(b, v)}));
     }
 }
 

@@ -40,6 +40,9 @@ double cps_model_rtol(const cps_module *m, const char *on);
 /* The reference graph of a package that was read back: parsed text, constants in weights.bin. */
 cps_module *cps_package_graph(cps_cli *c, const cps_package *p);
 
+/* Inputs and outputs of a package, by its manifest. */
+void cps_package_io(cps_cli *c, const cps_package *p, cps_io **in, cps_io **out);
+
 /* Inputs of a graph or a package as io records (no data yet), bounds of integer inputs. */
 unsigned cps_graph_inputs(cps_cli *c, const cps_func *f, cps_io **io, int64_t **bound);
 unsigned cps_graph_outputs(cps_cli *c, const cps_func *f, cps_io **io);

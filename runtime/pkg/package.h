@@ -26,6 +26,13 @@ typedef struct cps_parg {
     uint32_t var;
 } cps_parg;
 
+/* An input or output of the model: the graph's name for a variable. An output may be an input that
+ * is handed through, so names and variables are not one to one. */
+typedef struct cps_pio {
+    const char *name;
+    uint32_t var;
+} cps_pio;
+
 typedef struct cps_pstep {
     int32_t kernel;       /* index, or -1: the host function */
     const char *from;     /* provenance, or NULL */
@@ -54,8 +61,8 @@ typedef struct cps_package {
     CPS_VEC(cps_parg) args;
     CPS_VEC(cps_pstep) steps;
     CPS_VEC(cps_pkernel) kernels;
-    CPS_VEC(uint32_t) inputs;  /* variable ids in the graph's order */
-    CPS_VEC(uint32_t) outputs;
+    CPS_VEC(cps_pio) inputs;   /* in the graph's order */
+    CPS_VEC(cps_pio) outputs;
     const char *graph;    /* text of the reference graph (graph.cir), or NULL */
     size_t graph_bytes;
     const void *host_so, *host_o;   /* bytes, or NULL */

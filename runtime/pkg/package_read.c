@@ -191,7 +191,8 @@ read_io(reader *r, const cps_json *root, const char *key, bool in)
 {
     const cps_json *arr = need_arr(r, root, key);
     for (const cps_json *o = arr ? arr->first : NULL; o && r->ok; o = o->next) {
-        uint32_t v = (uint32_t)need_int(r, o, "var", 0, (int64_t)r->p->vars.n - 1);
+        cps_pio v = {need_str(r, o, "name"),
+                     (uint32_t)need_int(r, o, "var", 0, (int64_t)r->p->vars.n - 1)};
         if (in)
             cps_vec_push(r->p->arena, &r->p->inputs, v);
         else

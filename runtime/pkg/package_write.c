@@ -49,21 +49,21 @@ put_int(cps_jsonw *w, const char *key, int64_t v)
 }
 
 static void
-put_io(cps_jsonw *w, const cps_package *p, const char *key, const uint32_t *ids, uint32_t n)
+put_io(cps_jsonw *w, const cps_package *p, const char *key, const cps_pio *ios, uint32_t n)
 {
     cps_jsonw_key(w, key);
     cps_jsonw_arr(w, false);
     for (uint32_t i = 0; i < n; i++) {
-        const cps_pvar *v = &p->vars.data[ids[i]];
+        const cps_pvar *v = &p->vars.data[ios[i].var];
         cps_jsonw_obj(w, true);
         put_str(w, "dtype", cps_dtype_name(v->dtype));
-        put_str(w, "name", v->name);
+        put_str(w, "name", ios[i].name);
         cps_jsonw_key(w, "shape");
         cps_jsonw_arr(w, true);
         for (int k = 0; k < v->rank; k++)
             cps_jsonw_int(w, v->dim[k]);
         cps_jsonw_end_arr(w);
-        put_int(w, "var", ids[i]);
+        put_int(w, "var", ios[i].var);
         cps_jsonw_end_obj(w);
     }
     cps_jsonw_end_arr(w);
