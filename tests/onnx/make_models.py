@@ -1,0 +1,201 @@
+"""Writes the small models of tests/onnx/data. Run with the interpreter of CPS_PYTHON; the files
+are checked in, so the C tests need no Python. Same versions of onnx, same bytes."""
+import os, sys
+import numpy as np
+import onnx
+from onnx import TensorProto as T, helper as h, numpy_helper as nh
+
+OUT = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), "data")
+R = np.random.RandomState(7)
+
+
+def f32(*shape):
+    return (R.standard_normal(shape) * 0.3).astype(np.float32)
+
+
+def i64(*v):
+    return np.array(v, np.int64)
+
+
+def model(name, nodes, inputs, outputs, inits, opset=17, extra=(), info=()):
+    g = h.make_graph(nodes, name, inputs, outputs, [nh.from_array(v, k) for k, v in inits.items()],
+                     value_info=list(info))
+    ops = [h.make_opsetid("", opset)] + [h.make_opsetid(d, 1) for d in extra]
+    m = h.make_model(g, opset_imports=ops, producer_name="copse-tests", ir_version=8)
+    return m
+
+
+def save(m, name):
+    with open(os.path.join(OUT, name), "wb") as f:
+        f.write(m.SerializeToString(deterministic=True))
+
+
+def vi(name, t, shape):
+    return h.make_tensor_value_info(name, t, shape)
+
+
+class Body:
+    """A list of nodes with fresh names, in the way exporters write them."""
+
+    def __init__(self):
+        self.nodes, self.inits, self.n = [], {}, 0
+
+    def __call__(self, op, *ins, out=None, **attrs):
+        self.n += 1
+        out = out or f"v{self.n}"
+        self.nodes.append(h.make_node(op, list(ins), [out], f"/{op}_{self.n}", **attrs))
+        return out
+
+    def const(self, v):
+        self.n += 1
+        name = f"c{self.n}"
+        self.inits[name] = v
+        return name
+
+
+def mlp():
+    b = Body()
+    x = b("Gemm", "x", b.const(f32(4, 6)), b.const(f32(6)))
+    x = b("Relu", x)
+    b("Gemm", x, b.const(f32(3, 6)), b.const(f32(3)), out="y", transB=1, alpha=0.5)
+    save(model("mlp", b.nodes, [vi("x", T.FLOAT, ["batch", 4])], [vi("y", T.FLOAT, ["batch", 3])],
+               b.inits), "mlp.onnx")
+
+
+def encoder():
+    """One post-norm encoder layer over token ids, with the shape arithmetic of a torch export:
+    ids, mask -> embedding, attention with an additive mask, gelu MLP, decomposed layer norms."""
+    H, heads, I, V, P = 8, 2, 16, 11, 12
+    d = H // heads
+    b = Body()
+
+    def norm(x, tag):
+        mean = b("ReduceMean", x, axes=[-1])
+        c = b("Sub", x, mean)
+        var = b("ReduceMean", b("Pow", c, b.const(np.float32(2))), axes=[-1])
+        s = b("Sqrt", b("Add", var, b.const(np.float32(1e-5))))
+        y = b("Mul", b("Div", c, s), b.const(1 + f32(H)))
+        return b("Add", y, b.const(f32(H)))
+
+    def dim(x, axis):
+        g = b("Gather", b("Shape", x), b.const(np.int64(axis)), axis=0)
+        return b("Unsqueeze", g, b.const(i64(0)))
+
+    def linear(x, n, m):
+        return b("Add", b.const(f32(m)), b("MatMul", x, b.const(f32(n, m))))
+
+    def split(x, perm):
+        shape = b("Concat", dim(x, 0), dim(x, 1), b.const(i64(heads)), b.const(i64(d)), axis=0)
+        return b("Transpose", b("Reshape", x, shape), perm=perm)
+
+    pos = b("Slice", b.const(np.arange(P, dtype=np.int64).reshape(1, P)), b.const(i64(0)),
+            dim("ids", 1), b.const(i64(1)), b.const(i64(1)))
+    x = b("Add", b("Gather", b.const(f32(V, H)), "ids"), b("Gather", b.const(f32(P, H)), pos))
+    x = norm(x, "emb")
+    m = b("Unsqueeze", b("Unsqueeze", "mask", b.const(i64(1))), b.const(i64(2)))
+    m = b("Sub", b.const(np.float32(1)), b("Cast", m, to=T.FLOAT))
+    m = b("Mul", m, b.const(np.float32(-10000)))
+    q = split(linear(x, H, H), [0, 2, 1, 3])
+    k = split(linear(x, H, H), [0, 2, 3, 1])
+    v = split(linear(x, H, H), [0, 2, 1, 3])
+    s = b("Div", b("MatMul", q, k), b.const(np.float32(np.sqrt(d))))
+    p = b("Softmax", b("Add", s, m), axis=-1)
+    a = b("Transpose", b("MatMul", p, v), perm=[0, 2, 1, 3])
+    shape = b("Concat", dim(a, 0), dim(a, 1), b.const(i64(H)), axis=0)
+    a = linear(b("Reshape", a, shape), H, H)
+    x = norm(b("Add", a, x), "attn")
+    u = linear(x, H, I)
+    e = b("Add", b("Erf", b("Div", u, b.const(np.float32(np.sqrt(2))))), b.const(np.float32(1)))
+    u = b("Mul", b("Mul", u, e), b.const(np.float32(0.5)))
+    x = norm(b("Add", linear(u, I, H), x), "out")
+    b("Identity", x, out="y")
+    save(model("encoder", b.nodes, [vi("ids", T.INT64, ["B", "S"]), vi("mask", T.INT64, ["B", "S"])],
+               [vi("y", T.FLOAT, ["B", "S", H])], b.inits), "encoder.onnx")
+
+
+def forms():
+    """Every way a tensor can be stored: raw, typed lists, varints, halves, double, bool."""
+    b = Body()
+    mk = h.make_tensor
+    inits = [
+        mk("f", T.FLOAT, [3], [1.5, -2.0, 3.0]),
+        mk("h", T.FLOAT16, [3], [1.5, -2.0, 3.0]),
+        mk("i", T.INT32, [3], [-1, 2, -3]),
+        mk("l", T.INT64, [3], [-1, 2, 2**40]),
+        mk("o", T.BOOL, [3], [True, False, True]),
+        mk("u", T.UINT8, [3], [1, 255, 7]),
+        mk("d", T.DOUBLE, [3], [0.1, 0.5, 1.0]),
+        nh.from_array(np.array([4, 5, 6], np.float32), "r"),
+    ]
+    f = b("Add", "f", "r")
+    f = b("Add", f, b("Cast", "h", to=T.FLOAT))
+    f = b("Add", f, b("Cast", "i", to=T.FLOAT))
+    f = b("Add", f, b("Cast", "u", to=T.FLOAT))
+    f = b("Add", f, b("Cast", "d", to=T.FLOAT))
+    f = b("Where", "o", f, "x")
+    b("Add", f, "x", out="y")
+    b("Add", "l", "n", out="m")
+    g = h.make_graph(b.nodes, "forms", [vi("x", T.FLOAT, [3]), vi("n", T.INT64, [3])],
+                     [vi("y", T.FLOAT, [3]), vi("m", T.INT64, [3])], inits)
+    save(h.make_model(g, opset_imports=[h.make_opsetid("", 13)], ir_version=7), "forms.onnx")
+
+
+def external():
+    w = f32(4, 5)
+    with open(os.path.join(OUT, "external.bin"), "wb") as f:
+        f.write(b"\0" * 64 + w.tobytes())
+    t = nh.from_array(w, "w")
+    t.ClearField("raw_data")
+    t.data_location = T.EXTERNAL
+    for k, v in [("location", "external.bin"), ("offset", "64"), ("length", str(w.nbytes))]:
+        e = t.external_data.add()
+        e.key, e.value = k, v
+    b = Body()
+    b("MatMul", "x", "w", out="y")
+    g = h.make_graph(b.nodes, "external", [vi("x", T.FLOAT, [2, 4])], [vi("y", T.FLOAT, [2, 5])])
+    m = h.make_model(g, opset_imports=[h.make_opsetid("", 13)], ir_version=7)
+    m.graph.initializer.append(t)
+    save(m, "external.onnx")
+    t.external_data[0].value = "../data/external.bin"
+    del m.graph.initializer[:]
+    m.graph.initializer.append(t)
+    save(m, "bad-external-escapes.onnx")
+    t.external_data[0].value = "external.bin"
+    t.external_data[1].value = "100"
+    del m.graph.initializer[:]
+    m.graph.initializer.append(t)
+    save(m, "bad-external-short.onnx")
+
+
+def bad():
+    x, y = vi("x", T.FLOAT, [2, 3]), vi("y", T.FLOAT, [2, 3])
+
+    def one(name, nodes, inits=None, opset=13, ins=(x,), outs=(y,), **k):
+        save(model(name, nodes, list(ins), list(outs), inits or {}, opset, **k), f"bad-{name}.onnx")
+
+    n = h.make_node
+    one("operators", [n("Conv", ["x", "x"], ["a"]), n("Conv", ["x", "x"], ["b"]),
+                      n("Attn", ["a"], ["c"], domain="com.acme"), n("Relu", ["c"], ["y"])])
+    one("opset", [n("Relu", ["x"], ["y"])], opset=9)
+    one("order", [n("Relu", ["a"], ["y"]), n("Relu", ["x"], ["a"])])
+    one("twice", [n("Relu", ["x"], ["y"]), n("Abs", ["x"], ["y"])])
+    one("output", [n("Relu", ["x"], ["z"])])
+    one("axis", [n("Softmax", ["x"], ["y"], axis=5)])
+    one("attribute", [n("Softmax", ["x"], ["y"], axis=1.5)])
+    one("operand", [n("Add", ["x", ""], ["y"])])
+    one("dynamic", [n("Reshape", ["x", "s"], ["y"])], ins=(x, vi("s", T.INT64, [2])))
+    one("double", [n("Cast", ["x"], ["y"], to=T.DOUBLE)])
+    one("string", [n("Constant", [], ["y"], value_string="a")])
+    one("shapes", [n("Add", ["x", "w"], ["y"])], {"w": f32(2, 4)})
+    one("rank", [n("Unsqueeze", ["x", "a"], ["y"])], {"a": np.arange(9, dtype=np.int64)})
+    one("size", [n("Expand", ["x", "s"], ["y"])], {"s": i64(2**31, 2**31, 2, 3)})
+    one("declared", [n("Relu", ["x"], ["a"]), n("Relu", ["a"], ["y"])],
+        info=[vi("a", T.FLOAT, [7, 3])])
+    m = model("data", [n("Add", ["x", "w"], ["y"])], [x], [y], {"w": f32(2, 3)}, 13)
+    m.graph.initializer[0].raw_data = m.graph.initializer[0].raw_data[:-1]
+    save(m, "bad-data.onnx")
+
+
+os.makedirs(OUT, exist_ok=True)
+for f in (mlp, encoder, forms, external, bad):
+    f()
