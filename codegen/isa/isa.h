@@ -97,7 +97,7 @@ typedef struct cps_ap {
 typedef struct cps_field_row {
     const char *name;
     uint8_t format;    /* cps_format */
-    uint8_t byte;      /* position; every field fills whole bytes */
+    uint8_t byte, bit; /* position; bit within the byte: 0, all known fields fill bytes */
     uint16_t bits;     /* length */
     uint8_t kind;      /* cps_fkind */
     uint8_t arg;       /* TENSOR, DATA4D: dims; ENUM: which enum; numbers: elements (0 = one) */
