@@ -383,7 +383,7 @@ static bool
 is_word_of(const char *word, const char *list)
 {
     size_t n = strlen(word);
-    for (const char *p = list; (p = strstr(p, word)); p += n)
+    for (const char *p = list; n && (p = strstr(p, word)); p += n)
         if ((p == list || p[-1] == ' ') && (p[n] == 0 || p[n] == ' '))
             return true;
     return false;

@@ -36,6 +36,7 @@ typedef enum cps_vkind {
     CPS_V_SET,    /* {a, b}: the right of `in`, the set of a param */
     CPS_V_RANGE,  /* a..b: iterating gives numbers */
     CPS_V_PIECE,  /* a part of a range: iterating gives pieces of size one */
+    CPS_V_SLICE,  /* ds(start, size) of numbers: a part counted from the axis's own start */
     CPS_V_PIECES, /* tiles(r, n), split(r, n): iterating gives pieces */
     CPS_V_FN,
     CPS_V_TARGET,
@@ -43,7 +44,8 @@ typedef enum cps_vkind {
     CPS_V_OPAQUE /* the driver's own */
 } cps_vkind;
 
-/* RANGE and PIECE. Positions are absolute: of the extent that was cut first. */
+/* RANGE and PIECE: positions are absolute, of the extent that was cut first. SLICE: start and end
+ * only, relative to the axis that is indexed. */
 typedef struct cps_piece {
     int64_t start, end; /* start <= end */
     int64_t index, count; /* place among its siblings; 0 and 1 for a range */
@@ -82,7 +84,7 @@ struct cps_cv {
         const cps_enum_value *ev;
         const cps_ast_enum *et;
         const cps_seq *seq;
-        const cps_piece *piece; /* RANGE, PIECE */
+        const cps_piece *piece; /* RANGE, PIECE, SLICE */
         const cps_pieces *pieces;
         const cps_dsl_def *fn;
         const void *p; /* OPAQUE */
@@ -127,6 +129,7 @@ cps_piece_size(const cps_piece *p)
 
 cps_cv cps_cv_range(cps_arena *a, int64_t start, int64_t end, const char *name);
 cps_cv cps_cv_piece(cps_arena *a, cps_piece p);
+cps_cv cps_cv_slice(cps_arena *a, int64_t start, int64_t size);
 cps_cv cps_cv_seq(cps_arena *a, cps_vkind kind, const cps_cv *item, uint32_t n); /* copies */
 
 /* Equal kinds and contents; 1 equals 1.0. OPAQUE: same tag and pointer. */
@@ -252,12 +255,14 @@ struct cps_eval {
     CPS_VEC(cps_trail) trail;
     /* private */
     CPS_VEC(cps_binding) names;
-    uint32_t frame; /* first binding of the running fn */
+    CPS_VEC(uint32_t) scopes; /* first binding of each open scope */
+    uint32_t frame;           /* first binding of the running fn */
     const cps_dsl_module *module;
     uint32_t fn_depth, depth;
     bool trail_due;
-    cps_map consts;       /* item -> index + 1 into const_val; 0 while it is being evaluated */
+    cps_map consts; /* item -> index + 1 into const_val; 0 while it is being evaluated */
     CPS_VEC(cps_cv) const_val;
+    cps_map enums; /* item -> its cps_enum_value array */
 };
 
 /* `ev` is plain storage of the caller; nothing to free but the arena. */
@@ -266,8 +271,7 @@ void cps_eval_init(cps_eval *ev, const cps_eval_config *c);
 /* Scopes nest strictly. pop takes what push gave. */
 uint32_t cps_eval_push(cps_eval *ev);
 void cps_eval_pop(cps_eval *ev, uint32_t mark);
-/* Binds in the innermost scope. False after E2203 when the running fn or leaf has the name in the
- * same scope already or the name is predefined. */
+/* Binds in the innermost scope. False after E2203 when that scope has the name already. */
 bool cps_eval_bind(cps_eval *ev, const cps_ast_name *name, cps_cv v, uint32_t flags);
 /* The same for names that come from no source (dims, operands, params); never fails. */
 void cps_eval_define(cps_eval *ev, const char *name, cps_cv v, cps_span where);
@@ -287,6 +291,10 @@ bool cps_eval_binop(cps_eval *ev, const cps_ast_binary *e, cps_ast_bin op, cps_s
 /* A body in a scope of its own (`scope`), or in the running one. */
 cps_flow cps_eval_body(cps_eval *ev, const cps_ast_body *b, bool scope);
 cps_flow cps_eval_stmt(cps_eval *ev, const cps_ast_stmt *s);
+/* Evaluates the arguments of a call, in order, into `out` (room for e->n). */
+bool cps_eval_args(cps_eval *ev, const cps_ast_call *e, cps_arg *out);
+/* The fn a callee names, or NULL. */
+const cps_dsl_def *cps_eval_callee(cps_eval *ev, const cps_ast_call *e);
 /* Calls a fn with evaluated arguments. */
 bool cps_eval_fn(cps_eval *ev, const cps_dsl_def *fn, const cps_ast_call *at, const cps_arg *arg,
                  uint32_t n, cps_cv *out);
