@@ -1,0 +1,73 @@
+"""The trace cache: hits, what makes a miss, and that a killed compile leaves nothing accepted wrongly."""
+import json, os, random, signal, subprocess, time
+from util import *
+
+KERNEL = ["kernel", "run", "matmul", "--dims", "M=256,K=256,N=256", "--check", "none"]
+
+
+def counts(*more, env=None):
+    r = copse(*KERNEL, *more, "--report", f"{TMP}/r.json", env=env)
+    check(r.returncode == 0, f"{more}: {r.stderr.decode()}")
+    c = json.load(open(f"{TMP}/r.json"))["cache"] if r.returncode == 0 else {"hits": -1, "misses": -1}
+    return c["hits"], c["misses"]
+
+
+cache = ["--cache", f"{TMP}/c"]
+check(counts(*cache) == (0, 1), "first run misses")
+check(counts(*cache) == (1, 0), "second run hits")
+check(counts(*cache, "--no-cache") == (0, 1), "--no-cache misses")
+check(counts(*cache, "--seed", "7") == (1, 0), "the seed is no part of the key")
+check(counts(*cache, env={"HOME": "/", "LC_ALL": "C.UTF-8", "TZ": "Asia/Tokyo"}) == (1, 0), "the environment is no part of the key")
+check(counts(*cache, "--dtype", "fp32") == (0, 1), "another dtype misses")
+check(counts(*cache, "--attr", "act=gelu") == (0, 1), "another attribute misses")
+check(counts(*cache, "--target", "trn1") == (0, 1), "another target misses")
+check(counts(*cache, "--attr", "tx=1") == (0, 1), "another layout misses")
+check(counts(*cache) == (1, 0), "and the first still hits")
+
+r = copse("cache", "stats", "--json", *cache)
+s = json.loads(r.stdout)
+check(s["entries"] == 5 and s["broken"] == 0, f"stats {s}")
+check(copse("cache", "verify", *cache).returncode == 0, "verify accepts whole entries")
+
+# A damaged entry is a miss, reported by verify, removed by gc.
+entries = [os.path.join(b, f) for b, _, fs in os.walk(f"{TMP}/c") for f in fs]
+random.seed(5)
+for path in entries:
+    raw = bytearray(open(path, "rb").read())
+    raw[random.randrange(len(raw))] ^= 1 << random.randrange(8)
+    open(path, "wb").write(raw)
+check(copse("cache", "verify", *cache).returncode == 1, "verify finds damage")
+check(counts(*cache) == (0, 1), "a damaged entry misses")
+copse("cache", "gc", *cache)
+check(json.loads(copse("cache", "stats", "--json", *cache).stdout)["entries"] == 1, "gc removes damage, keeps the new entry")
+copse("cache", "gc", "--max-bytes", "0", *cache)
+check(json.loads(copse("cache", "stats", "--json", *cache).stdout)["entries"] == 0, "gc shrinks to the size asked for")
+
+# A folder that others may write to is not trusted.
+os.makedirs(f"{TMP}/open/v1")
+os.chmod(f"{TMP}/open/v1", 0o777)
+r = copse(*KERNEL, "--cache", f"{TMP}/open")
+check(r.returncode == 0 and b"W1101" in r.stderr, "a folder writable by others is refused with a warning")
+
+# Killed at 50 random moments: whatever is left is either whole or not there.
+want = None
+clean = [COPSE, *KERNEL, "--emit", "asm", "--no-cache"]
+want = subprocess.run(clean, capture_output=True).stdout
+check(len(want) > 0, "a listing to compare with")
+t = time.monotonic()
+copse(*KERNEL, "--no-cache")
+span = time.monotonic() - t
+kc = f"{TMP}/k"
+killed = 0
+for i in range(50):
+    p = subprocess.Popen([COPSE, *KERNEL, "--cache", kc, "--dims", f"M=256,K=256,N={256 + i}"],
+                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(random.random() * span)
+    p.send_signal(signal.SIGKILL)
+    killed += p.wait() == -signal.SIGKILL
+check(killed > 10, f"only {killed} of 50 were killed in time")
+r = copse("cache", "verify", "--cache", kc, "--json")
+check(r.returncode == 0 and json.loads(r.stdout)["broken"] == 0, f"after kills: {r.stdout}")
+got = copse(*KERNEL, "--emit", "asm", "--cache", kc).stdout
+check(got == want, "a compile after the kills gives the same listing")
+done()

@@ -1,0 +1,39 @@
+"""What the command-line tests share: running copse, a scratch folder, counting checks."""
+import atexit, os, shutil, subprocess, sys, tempfile
+
+COPSE = os.path.abspath(sys.argv[1])
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TMP = tempfile.mkdtemp(prefix="copse-test-")
+atexit.register(shutil.rmtree, TMP, ignore_errors=True)
+ran = failed = 0
+
+
+def copse(*args, env=None, cwd=None, stdin=None, timeout=300):
+    e = dict(os.environ, XDG_CACHE_HOME=TMP + "/xdg", NO_COLOR="1")
+    e.update(env or {})
+    return subprocess.run([COPSE, *map(str, args)], capture_output=True, env=e, cwd=cwd,
+                          input=stdin, timeout=timeout)
+
+
+def check(ok, what):
+    global ran, failed
+    ran += 1
+    if not ok:
+        failed += 1
+        print("FAIL", what)
+
+
+def tree(folder):
+    """Every file below a folder with its bytes."""
+    out = {}
+    for base, _, files in os.walk(folder):
+        for f in files:
+            p = os.path.join(base, f)
+            with open(p, "rb") as h:
+                out[os.path.relpath(p, folder)] = h.read()
+    return out
+
+
+def done():
+    print(f"{ran - failed} passed, {failed} failed")
+    sys.exit(1 if failed or not ran else 0)
