@@ -26,6 +26,11 @@ list(cps_cli *c)
             return cps_cli_failed(c);
         if (json) {
             cps_jsonw_obj(&w, false);
+            cps_jsonw_key(&w, "dims");
+            cps_jsonw_arr(&w, true);
+            for (int k = 0; k < op.ndims; k++)
+                cps_jsonw_str(&w, op.dim[k]);
+            cps_jsonw_end_arr(&w);
             cps_jsonw_key(&w, "file");
             cps_jsonw_str(&w, op.file);
             cps_jsonw_key(&w, "leaves");
