@@ -1,0 +1,189 @@
+/* Activation functions: exact values, evaluated in binary64 and rounded once to fp32. The device
+ * has piecewise cubics whose tables are not public.
+ *
+ * Some functions hold only in a documented range (isa-semantics 2.6). Outside it the device gives
+ * garbage; here the result is NaN so that nobody relies on it, except at 0, infinities and NaN,
+ * where the exact value stands. sin is documented to continue as the cubic of its last segment. */
+#include "runtime/sim/machine.h"
+
+
+static double
+sigmoid(double x)
+{
+    return 1.0 / (1.0 + exp(-x));
+}
+
+static double
+softplus(double x)
+{
+    return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+}
+
+static double
+normal_cdf(double x)
+{
+    return 0.5 * erfc(-x * M_SQRT1_2);
+}
+
+static double
+sin_segment(double x)
+{
+    if (fabs(x) <= M_PI)
+        return sin(x);
+    double t = x > 0 ? x - M_PI : x + M_PI;
+    return -t + t * t * t / 6;
+}
+
+static double
+gelu_tanh(double x)
+{
+    return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+}
+
+static double
+silu_dx(double x)
+{
+    double s = sigmoid(x);
+    return s * (1 + x * (1 - s));
+}
+
+static double
+gelu_sigmoid_dx(double x)
+{
+    double s = sigmoid(1.702 * x);
+    return s + 1.702 * x * s * (1 - s);
+}
+
+/* x times something that vanishes as fast at minus infinity: 0, not NaN. */
+static double
+times(double x, double y)
+{
+    return y == 0 ? 0 * (isinf(x) ? 1 : x) : x * y;
+}
+
+/* Enumerator, value, and the range of |x| (or of x, for positive arguments) as powers of two;
+ * 0, 0: everywhere. */
+#define ACT_FUNCTIONS(FN)                                                                        \
+    FN(IDENTITY, x, 0, 0)                                                                        \
+    FN(COPY, x, 0, 0)                                                                            \
+    FN(RELU, x > 0 || x != x ? x : 0, 0, 0)                                                      \
+    FN(LRELU, x < 0 ? x * (alpha == 0 ? 0.01f : alpha) : x, 0, 0)                                \
+    FN(PRELU, x < 0 ? x * alpha : x, 0, 0)                                                       \
+    FN(SIGMOID, sigmoid(x), 0, 0)                                                                \
+    FN(TANH, tanh(x), 0, 0)                                                                      \
+    FN(EXP, exp(x), 0, 0)                                                                        \
+    FN(SQRT, sqrt(x), -116, 118)                                                                 \
+    FN(SOFTPLUS, softplus(x), 0, 0)                                                              \
+    FN(LN, log(x), -64, 64)                                                                      \
+    FN(SIN, sin_segment(x), 0, 0)                                                                \
+    FN(ERF, erf(x), 0, 0)                                                                        \
+    FN(DERIVATIVE_ERF, M_2_SQRTPI * exp(-x * x), 0, 0)                                           \
+    FN(GELU, times(x, normal_cdf(x)), 0, 0)                                                      \
+    FN(MISH, times(x, tanh(softplus(x))), 0, 0)                                                  \
+    FN(GELU_APPRX_TANH, x == -INFINITY ? 0 : gelu_tanh(x), 0, 0)                                 \
+    FN(GELU_APPRX_SIGMOID, times(x, sigmoid(1.702 * x)), 0, 0)                                   \
+    FN(ARCTAN, fabs(x) <= M_PI_2 ? atan(x) : NAN, 0, 0)                                          \
+    FN(RSQRT, 1 / sqrt(x), -87, 97)                                                              \
+    FN(SQUARE, x * x, 0, 0)                                                                      \
+    FN(SIGN, x > 0 ? 1 : x < 0 ? -1 : x, 0, 0)                                                   \
+    FN(DERIVATIVE_GELU, normal_cdf(x) + times(x, exp(-x * x / 2) * 0.3989422804014327), 0, 0)    \
+    FN(ABS, fabs(x), 0, 0)                                                                       \
+    FN(ABS_RECIPROCAL_SQRT, 1 / sqrt(fabs(x)), 0, 0)                                             \
+    FN(IS_FINITE, isfinite(x) ? 1 : 0, 0, 0)                                                     \
+    FN(SILU, times(x, sigmoid(x)), 0, 0)                                                         \
+    FN(DERIVATIVE_SILU, isinf(x) ? (x > 0 ? 1 : 0) : silu_dx(x), 0, 0)                           \
+    FN(DERIVATIVE_GELU_APPRX_SIGMOID, isinf(x) ? (x > 0 ? 1 : 0) : gelu_sigmoid_dx(x), 0, 0)     \
+    FN(RECIPROCAL, 1 / x, -42, 42)                                                               \
+    FN(MEMSET_ZERO, 0, 0, 0)
+
+static inline float
+ranged(double x, double y, int lo, int hi)
+{
+    double m = fabs(x);
+    bool in = m == 0 || !isfinite(m) || (m >= ldexp(1, lo) && m <= ldexp(1, hi));
+    return in ? (float)y : NAN;
+}
+
+void
+act_row(unsigned fn, float alpha, const float *in, float *out, size_t n)
+{
+    (void)alpha;
+    switch (fn) {
+#define FN(name, expr, lo, hi)                                                                   \
+    case CPS_ACTFN_##name:                                                                       \
+        for (size_t k = 0; k < n; k++) {                                                         \
+            double x = in[k];                                                                    \
+            (void)x;                                                                             \
+            double y = expr;                                                                     \
+            out[k] = (lo) == (hi) ? (float)y : ranged(x, y, lo, hi);                             \
+        }                                                                                        \
+        break;
+        ACT_FUNCTIONS(FN)
+#undef FN
+    default:
+        break;
+    }
+}
+
+bool
+act_known(unsigned fn)
+{
+    switch (fn) {
+#define FN(name, expr, lo, hi) case CPS_ACTFN_##name:
+        ACT_FUNCTIONS(FN)
+#undef FN
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* ---- table sets ---- */
+
+typedef struct fn_row {
+    uint8_t wire;
+    int8_t set;
+    const char *name, *alias;
+} fn_row;
+
+static const fn_row fns[] = {
+#define CPS_ACTFN(id, wire, name, alias, set, ...) {wire, set, name, alias},
+#include "codegen/isa/act.def"
+};
+
+static const struct {
+    uint8_t index;
+    const char *holds;
+} sets[] = {
+#define CPS_ACTSET(index, name, holds) {index, holds},
+#include "codegen/isa/act.def"
+};
+
+static bool
+has_word(const char *list, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *p = list; n && (p = strstr(p, word)) != NULL; p++) {
+        if ((p == list || p[-1] == ' ') && (p[n] == 0 || p[n] == ' '))
+            return true;
+    }
+    return false;
+}
+
+uint32_t
+act_sets(unsigned fn)
+{
+    for (unsigned k = 0; k < cps_countof(fns); k++) {
+        if (fns[k].wire != fn)
+            continue;
+        if (fns[k].set < 0)
+            return UINT32_MAX;
+        uint32_t m = 1u << fns[k].set;
+        for (unsigned q = 0; q < cps_countof(sets); q++) {
+            if (has_word(sets[q].holds, fns[k].name) || has_word(sets[q].holds, fns[k].alias))
+                m |= 1u << sets[q].index;
+        }
+        return m;
+    }
+    return 0;
+}

@@ -1,0 +1,449 @@
+/* The run: one queue of events in picoseconds. An engine fetches in order; an instruction starts
+ * when its waits are over, the engine is free, the results it needs from its own engine are
+ * there, and (v2) the shared port is free. Its effect takes place when it starts; its update is
+ * seen after its cross-engine latency. Ties are broken by kind, then by order of creation. */
+#include "runtime/sim/machine.h"
+
+#define PS_MAX INT64_MAX
+
+/* ---- events: a binary heap ---- */
+
+static bool
+before(const event *a, const event *b)
+{
+    if (a->t != b->t)
+        return a->t < b->t;
+    return a->kind != b->kind ? a->kind < b->kind : a->order < b->order;
+}
+
+void
+ev_push(cps_sim *s, event ev)
+{
+    ev.order = s->order++;
+    cps_vec_push(s->run_arena, &s->heap, ev);
+    event *h = s->heap.data;
+    uint32_t i = s->heap.n - 1;
+    while (i > 0 && before(&ev, &h[(i - 1) / 2])) {
+        h[i] = h[(i - 1) / 2];
+        i = (i - 1) / 2;
+    }
+    h[i] = ev;
+}
+
+static event
+ev_pop(cps_sim *s)
+{
+    event *h = s->heap.data, top = h[0], last = h[--s->heap.n];
+    uint32_t n = s->heap.n, i = 0;
+    for (;;) {
+        uint32_t c = 2 * i + 1;
+        if (c >= n)
+            break;
+        if (c + 1 < n && before(&h[c + 1], &h[c]))
+            c++;
+        if (!before(&h[c], &last))
+            break;
+        h[i] = h[c];
+        i = c;
+    }
+    if (n)
+        h[i] = last;
+    return top;
+}
+
+/* ---- checks ---- */
+
+uint32_t
+engine_epoch(const engine *e)
+{
+    return e->count;
+}
+
+void
+check_read(cps_sim *s, const insn *i, const rect *r)
+{
+    int64_t at;
+    if (!(s->opts.checks & CPS_CHECK_UNINIT) || i->reported & CPS_CHECK_UNINIT ||
+        rect_defined(s, r, &at))
+        return;
+    insn *x = &s->eng[i->engine].code[i->index];
+    x->reported |= CPS_CHECK_UNINIT;
+    s->rep.uninit++;
+    rect one = *r;
+    one.lo = at;
+    one.hi = at + 1;
+    cps_buf b = {0};
+    place_text(s, &one, &b);
+    load_fail(s, i, CPS_E8304, "reads %s, which nothing has written", b.data);
+    b.n = 0;
+    place_text(s, r, &b);
+    cps_note(s->d, CPS_NOSPAN, "the operand covers %s", b.data);
+    cps_buf_fini(&b);
+}
+
+static bool
+resolve_reg(cps_sim *s, engine *e, insn *i, opnd *o)
+{
+    if (o->reg == 0xFF)
+        return true;
+    uint32_t a = e->reg[o->reg % REGS];
+    if ((a & 0x1FFFFFFF) != a || cps_addr_partition(a) >= LANES)
+        return run_fault(s, i, CPS_E8302, "register %u holds 0x%x, which is no address", o->reg, a);
+    o->psum = cps_addr_is_psum(a);
+    o->part = (uint8_t)cps_addr_partition(a);
+    o->byte = cps_addr_byte(a);
+    return true;
+}
+
+static bool
+in_bounds(cps_sim *s, const insn *i, const opnd *o)
+{
+    if (opnd_in_memory(s, o))
+        return true;
+    s->rep.bounds++;
+    return run_fault(s, i, CPS_E8302,
+                     "operand '%s' covers partitions %u..%u, bytes %lld..%lld of %s, which has %d "
+                     "partitions of %u bytes",
+                     cps_fields[o->field].name, o->part, o->part + o->rows - 1,
+                     (long long)o->byte + o->lo, (long long)o->byte + o->hi,
+                     o->psum ? "PSUM" : "SBUF", LANES, o->psum ? PSUM_BYTES : s->sbuf_bytes);
+}
+
+static bool
+bind_operands(cps_sim *s, engine *e, insn *i)
+{
+    for (unsigned k = 0; k < i->nop; k++) {
+        if (!resolve_reg(s, e, i, &i->op[k]) || !in_bounds(s, i, &i->op[k]))
+            return false;
+    }
+    for (unsigned k = 0; k < i->nsc; k++) {
+        scalar *c = &i->sc[k];
+        if (c->mode == SC_REG) {
+            c->at.byte = e->reg[c->at.reg % REGS] & 0x3FFFF;
+            c->at.part = i->op[0].part;
+        }
+        if (c->mode != SC_IMM && !in_bounds(s, i, &c->at))
+            return false;
+    }
+    return true;
+}
+
+/* Earliest start that the results of the engine's own recent instructions allow. */
+static cps_ps
+own_results(const engine *e, const insn *i, cps_ps now)
+{
+    cps_ps t = now;
+    for (unsigned r = 0; r < e->nrecent; r++) {
+        if (e->recent[r].ready <= t)
+            continue;
+        for (unsigned k = 0; k < i->nop; k++) {
+            int64_t at;
+            if (i->op[k].out)
+                continue;
+            rect x = opnd_rect(&i->op[k]);
+            if (rect_overlap(&x, &e->recent[r].r, &at)) {
+                t = e->recent[r].ready;
+                break;
+            }
+        }
+        for (unsigned k = 0; k < i->nsc && e->recent[r].ready > t; k++) {
+            int64_t at;
+            rect x = opnd_rect(&i->sc[k].at);
+            if (i->sc[k].mode != SC_IMM && rect_overlap(&x, &e->recent[r].r, &at))
+                t = e->recent[r].ready;
+        }
+    }
+    return t;
+}
+
+/* trn1: DVE and POOL exclude each other on SBUF, DVE and ACT on PSUM. */
+static cps_ps
+port_free(const cps_sim *s, const engine *e, const insn *i, cps_ps t)
+{
+    static const uint8_t rival[2][CPS_ENGINES] = {
+        {[CPS_DVE] = CPS_POOL + 1, [CPS_POOL] = CPS_DVE + 1},
+        {[CPS_DVE] = CPS_ACT + 1, [CPS_ACT] = CPS_DVE + 1},
+    };
+    if (s->t->sbuf_shared_port && i->sbuf_port && rival[0][e->id])
+        t = CPS_MAX(t, s->port_until[0][rival[0][e->id] - 1]);
+    if (s->t->psum_shared_port && i->psum_port && rival[1][e->id])
+        t = CPS_MAX(t, s->port_until[1][rival[1][e->id] - 1]);
+    return t;
+}
+
+/* ---- PE warm-up: half rate until enough work, again when it was idle too long ---- */
+
+static cps_ps
+pe_stretch(cps_sim *s, cps_ps occupy)
+{
+    cps_ps window = ns_ps(s->t->pe_warm_ns);
+    if (window == 0 || occupy == 0)
+        return 0;
+    cps_ps from = s->now - window, busy = 0;
+    unsigned keep = 0;
+    for (unsigned k = 0; k < s->nbusy; k++) {
+        if (s->busy[k].e <= from)
+            continue;
+        busy += s->busy[k].e - CPS_MAX(s->busy[k].b, from);
+        s->busy[keep++] = s->busy[k];
+    }
+    s->nbusy = keep;
+    if (s->warm && busy * 2 < window) {
+        s->warm = false;
+        s->warm_work = 0;
+    }
+    cps_ps extra = 0;
+    if (!s->warm) {
+        extra = occupy;
+        s->warm_work += 2 * occupy;
+        s->warm = s->warm_work >= window;
+    }
+    cps_ps end = s->now + occupy + extra;
+    if (s->nbusy && s->now - s->busy[s->nbusy - 1].e < 10000)
+        s->busy[s->nbusy - 1].e = end; // gaps below 10 ns count as busy
+    else if (s->nbusy < cps_countof(s->busy)) {
+        s->busy[s->nbusy].b = s->now;
+        s->busy[s->nbusy++].e = end;
+    }
+    return extra;
+}
+
+/* ---- one instruction ---- */
+
+static bool
+run_data(cps_sim *s, engine *e, insn *i)
+{
+    e->count++;
+    bool races = s->opts.checks & CPS_CHECK_RACES;
+    for (unsigned k = 0; k < i->nop; k++) {
+        const opnd *o = &i->op[k];
+        rect r = opnd_rect(o);
+        if (!o->out)
+            check_read(s, i, &r);
+        if (races)
+            race_access(s, &r, o->out, i, e->vc, false);
+    }
+    for (unsigned k = 0; k < i->nsc; k++) {
+        if (i->sc[k].mode == SC_IMM)
+            continue;
+        rect r = opnd_rect(&i->sc[k].at);
+        check_read(s, i, &r);
+        if (races)
+            race_access(s, &r, false, i, e->vc, false);
+    }
+    if (!i->sem->exec(s, e, i))
+        return false;
+    for (unsigned k = 0; k < i->nop && i->sem->kind == SEM_DATA; k++) {
+        if (i->op[k].out)
+            mark_opnd(s, &i->op[k]);
+    }
+    return true;
+}
+
+static void
+remember(engine *e, const insn *i, cps_ps ready)
+{
+    for (unsigned k = 0; k < i->nop; k++) {
+        if (!i->op[k].out)
+            continue;
+        if (e->nrecent == cps_countof(e->recent)) {
+            memmove(e->recent, e->recent + 1, sizeof e->recent - sizeof e->recent[0]);
+            e->nrecent--;
+        }
+        e->recent[e->nrecent++] = (recent_write){opnd_rect(&i->op[k]), ready};
+    }
+}
+
+static void
+start(cps_sim *s, engine *e, insn *i)
+{
+    bool data = i->sem->kind != SEM_SEQ;
+    cps_cost c = i->cost;
+    if (e->id == CPS_PE && data) {
+        cps_ps extra = pe_stretch(s, c.occupy);
+        c.occupy += extra;
+        c.self += extra;
+        c.cross += extra;
+    }
+    sync_pass(s, e, i);
+    e->passed = false;
+    e->pc++;
+    e->free = s->now + c.occupy;
+    s->rep.instructions[e->id]++;
+    s->rep.cycles[e->id] += c.cycles;
+    if (data)
+        s->rep.busy_ps[e->id] += c.occupy;
+    if (!s->have_begin && (data || cps_insns[i->id].timing == CPS_TC_DMA)) {
+        s->have_begin = true;
+        s->begin = s->now;
+    }
+    if (!(data ? run_data(s, e, i) : i->sem->exec(s, e, i))) {
+        s->fault = true;
+        return;
+    }
+    // Completion is in order: an update on a control instruction follows what ran before it.
+    e->complete = CPS_MAX(e->complete, s->now + (data ? c.cross : c.occupy));
+    s->end = CPS_MAX(s->end, e->complete);
+    if (data) {
+        remember(e, i, s->now + c.self);
+        if (i->sbuf_port)
+            s->port_until[0][e->id] = s->now + c.occupy;
+        if (i->psum_port)
+            s->port_until[1][e->id] = s->now + c.occupy;
+    }
+    sync_updates(s, e, i, s->now + c.occupy, e->complete);
+    if (s->opts.trace) {
+        tev t = {.t = s->now, .dur = c.occupy, .track = e->id, .by = i};
+        cps_vec_push(s->run_arena, &s->trace, t);
+    }
+}
+
+static void
+step(cps_sim *s, engine *e)
+{
+    for (;;) {
+        if (e->halted || e->blocked || s->fault)
+            return;
+        if (e->pc >= e->n) {
+            e->halted = true;
+            return;
+        }
+        insn *i = &e->code[e->pc];
+        if (!e->passed) {
+            for (unsigned w = 0; w < i->sy.nwait; w++) {
+                if (!sync_ready(s, e, i, w)) {
+                    e->blocked = true;
+                    return;
+                }
+            }
+            e->passed = true;
+        }
+        cps_ps t = CPS_MAX(s->now, e->free);
+        if (i->sem->kind != SEM_SEQ) {
+            if (!bind_operands(s, e, i))
+                return;
+            if (e->id != CPS_PE)
+                t = own_results(e, i, t);
+            t = port_free(s, e, i, t);
+        }
+        if (t > s->now) {
+            ev_push(s, (event){.t = t, .kind = EV_ENGINE, .a = e->id});
+            return;
+        }
+        uint64_t fetched = 0;
+        for (int k = 0; k < CPS_ENGINES; k++)
+            fetched += s->rep.instructions[k];
+        if (fetched >= s->opts.max_steps) {
+            run_fault(s, i, CPS_E8306, "%llu instructions fetched",
+                      (unsigned long long)s->opts.max_steps);
+            return;
+        }
+        start(s, e, i);
+        // A zero-time instruction lets the engine go on at once, unless somebody else's event at
+        // this instant comes first.
+        if (e->free > s->now || (s->heap.n && s->heap.data[0].t <= s->now)) {
+            ev_push(s, (event){.t = CPS_MAX(e->free, s->now), .kind = EV_ENGINE, .a = e->id});
+            return;
+        }
+    }
+}
+
+/* ---- the run ---- */
+
+static bool
+run_reset(cps_sim *s)
+{
+    for (uint32_t i = 1; i < s->vars.n; i++) {
+        if (!s->vars.data[i].bound)
+            return load_fail(s, NULL, CPS_E8204, "'%s' (%lld bytes) is not bound",
+                             s->vars.data[i].v->name, (long long)s->vars.data[i].v->bytes);
+    }
+    cps_arena_destroy(s->run_arena);
+    s->run_arena = cps_arena_create();
+    memset(&s->heap, 0, sizeof s->heap);
+    memset(&s->trace, 0, sizeof s->trace);
+    memset(&s->rep, 0, sizeof s->rep);
+    memset(s->dma, 0, sizeof s->dma);
+    memset(s->port_until, 0, sizeof s->port_until);
+    s->order = 0;
+    s->now = s->end = s->begin = 0;
+    s->fault = s->have_begin = s->warm = false;
+    s->warm_work = 0;
+    s->nbusy = 0;
+    s->dma_busy = 0;
+    mem_reset(s);
+    sync_reset(s);
+    race_reset(s);
+    uint32_t *zero = cps_new_array(s->run_arena, uint32_t, s->nclock);
+    for (int k = 0; k < CPS_ENGINES; k++) {
+        engine *e = &s->eng[k];
+        e->halted = e->n == 0;
+        e->blocked = e->passed = false;
+        e->pc = e->count = e->nrecent = 0;
+        e->free = e->complete = 0;
+        e->vc = zero;
+        e->table = -1;
+        memset(e->reg, 0, sizeof e->reg);
+        memset(e->acc, 0, sizeof e->acc);
+        memset(e->key, 0, sizeof e->key);
+        for (unsigned l = 0; l < 32; l++)
+            e->mask[l] = (uint8_t)l;
+        for (unsigned l = 0; l < LANES; l++)
+            e->lfsr[l] = 0x12345678u + l * 0x9E3779B9u;
+        for (uint32_t i = 0; i < e->n; i++)
+            e->code[i].reported = 0;
+        if (!e->halted)
+            ev_push(s, (event){.t = 0, .kind = EV_ENGINE, .a = (uint8_t)k});
+    }
+    for (uint32_t i = 0; i < s->queues.n; i++) {
+        queue *q = &s->queues.data[i];
+        *q = (queue){.name = q->name, .owner = q->owner, .vc = zero};
+    }
+    return true;
+}
+
+bool
+cps_sim_run(cps_sim *s, const cps_sim_opts *o, cps_sim_report *out, cps_diags *d)
+{
+    s->d = d;
+    s->opts = o ? *o : (cps_sim_opts){.checks = CPS_CHECK_ALL};
+    if (s->opts.max_steps == 0)
+        s->opts.max_steps = (uint64_t)1 << 40;
+    cps_assert(s->k != NULL);
+    if (!run_reset(s)) {
+        s->d = NULL;
+        return false;
+    }
+    while (s->heap.n && !s->fault) {
+        event ev = ev_pop(s);
+        s->now = ev.t;
+        switch ((ev_kind)ev.kind) {
+        case EV_SEM:
+            sync_apply(s, &ev);
+            break;
+        case EV_DMA_DONE:
+            dma_done(s, ev.a, ev.x);
+            break;
+        case EV_DMA_START:
+            dma_started(s, ev.a);
+            break;
+        case EV_ENGINE:
+            step(s, &s->eng[ev.a]);
+            break;
+        }
+    }
+    bool stuck = false;
+    for (int e = 0; e < CPS_ENGINES; e++)
+        stuck |= s->eng[e].blocked;
+    if (!s->fault && stuck) {
+        s->fault = true;
+        sync_deadlock(s);
+    }
+    s->rep.time_ps = s->end - s->begin;
+    if (out)
+        *out = s->rep;
+    s->d = NULL;
+    bool found = (s->opts.checks & CPS_CHECK_RACES && s->rep.races) ||
+                 (s->opts.checks & CPS_CHECK_UNINIT && s->rep.uninit);
+    return !s->fault && !found;
+}

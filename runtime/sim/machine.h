@@ -1,0 +1,476 @@
+/* Inside the simulator: the machine, prepared instructions, footprints and the calls between the
+ * files of this room. Times are picoseconds; partitions and bytes are physical. */
+#ifndef CPS_SIM_MACHINE_H
+#define CPS_SIM_MACHINE_H
+
+#include "runtime/base/map.h"
+#include "codegen/isa/text.h"
+#include "runtime/sim/sim.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum {
+    LANES = 128,
+    PSUM_BYTES = 16384,     /* of a partition: 8 banks of 2 KiB */
+    ROW_MAX = 65536,        /* elements of one partition's pattern (uint16 counts, 64K limit) */
+    MAX_OPNDS = 4,
+    MAX_SCALARS = 3,
+    RECT_DIMS = 6,
+    DMA_RINGS = 16,         /* DMA engines of a core at most */
+    REGS = 64,
+    SEMS = 256,
+    NOT_QUEUE = 0xFFFF
+};
+
+typedef enum space { SP_SBUF, SP_PSUM, SP_HBM } space;
+
+/* ---- footprints ---- */
+
+/* A set of bytes: `run` bytes at `base` + sums of steps, in the linear addresses of a space
+ * (partition << 18 + byte for SBUF, partition << 15 + byte for PSUM, offset in variable `var`).
+ * Steps may be 0 or negative as given; lo and hi bound the set. */
+typedef struct rect {
+    uint8_t space, nd;
+    uint32_t var;
+    int64_t base, run;
+    int64_t step[RECT_DIMS], num[RECT_DIMS]; /* outermost (largest extent) first after closing */
+    int64_t lo, hi;
+    bool dense; /* a block: contiguous in each partition, the same bytes in each */
+} rect;
+
+typedef CPS_VEC(rect) rectvec;
+
+void rect_close(rect *r); /* drops unit dims, sorts, bounds */
+bool rect_overlap(const rect *a, const rect *b, int64_t *at);
+
+/* ---- operands ---- */
+
+/* A tensor operand, ready to use. Steps in elements of `es` bytes; dimension 0 is the fastest. */
+typedef struct opnd {
+    uint16_t field;
+    uint8_t dtype; /* cps_dtype */
+    uint8_t es, out, psum;
+    uint8_t part, rows;
+    uint8_t reg;   /* address register; 0xFF: the address is static */
+    uint8_t nd;    /* dims left after merging */
+    bool flat;     /* contiguous elements */
+    uint32_t byte, count;
+    int32_t step[4];
+    uint32_t num[4];
+    uint8_t raw_nd; /* as written: counts per dimension for folds */
+    int16_t raw_step[4];
+    uint16_t raw_num[4];
+    int64_t lo, hi; /* bytes touched, relative to `byte` */
+} opnd;
+
+typedef enum smode { SC_IMM, SC_PTR, SC_REG } smode;
+
+/* A scalar operand: one number, or one per partition. */
+typedef struct scalar {
+    uint8_t mode;
+    uint32_t bits; /* SC_IMM: as in the instruction */
+    opnd at;       /* SC_PTR, SC_REG: [rows, 1] */
+} scalar;
+
+typedef struct insn insn;
+typedef struct engine engine;
+typedef struct xfer xfer;
+typedef struct block block;
+
+typedef struct sem_row {
+    const char *name;
+    bool (*prepare)(cps_sim *s, insn *i);     /* NULL: nothing beyond operands */
+    bool (*exec)(cps_sim *s, engine *e, insn *i);
+    uint8_t kind;                             /* sem_kind */
+} sem_row;
+
+/* DATA: a datapath instruction, checked before and marked after by exec.c; SELF: the same, but
+ * marks what it wrote itself; SEQ: the sequencer's own. */
+typedef enum sem_kind { SEM_DATA, SEM_SELF, SEM_SEQ } sem_kind;
+
+typedef struct sync {
+    uint8_t wait_mode[2], wait_idx[2];
+    uint32_t wait_value[2];
+    uint8_t update_mode[2], update_idx[2];
+    uint32_t update_value[2];
+    uint8_t nwait, nupdate;
+} sync;
+
+struct insn {
+    uint16_t id; /* cps_insn */
+    uint8_t engine;
+    uint8_t rows;
+    uint8_t nop, nsc;
+    bool psum_port, sbuf_port;
+    const sem_row *sem;
+    opnd op[MAX_OPNDS];
+    scalar sc[MAX_SCALARS];
+    cps_ap pat; /* DATA4D */
+    sync sy;
+    cps_cost cost;
+    uint32_t index; /* in its stream */
+    uint32_t set;   /* ACTIVATE: sets that hold the function */
+    uint8_t op0, op1, rev, fn, cmd, flag;
+    uint16_t group; /* PE: row and column groups' start */
+    float imm;
+    block *block;   /* triggers */
+    cps_bundle b;
+    unsigned reported; /* bits of checks already reported for this instruction */
+};
+
+/* ---- vector clocks ---- */
+
+/* Components: 2e reads of engine e done, 2e+1 its writes done, then transfers of each queue. */
+typedef const uint32_t *vclock;
+
+typedef struct access_rec {
+    rect r;
+    uint8_t write, actor; /* engine, or 0xFF for a queue */
+    uint8_t ring;         /* DMA engine */
+    bool seq;             /* done by the sequencer, in order */
+    uint16_t queue;
+    uint32_t epoch;
+    const insn *by;       /* the instruction, or the trigger */
+    uint32_t mark;        /* last scan that looked at it */
+    uint32_t refs;        /* cells that list it */
+} access_rec;
+
+typedef struct cell {
+    uint32_t *rec;
+    uint16_t n, cap;
+} cell;
+
+/* One rise or fall of a semaphore, for deciding what a wait guarantees. */
+typedef struct sem_rec {
+    vclock vc;
+    uint32_t rd, wr; /* the source's own epochs: reads and writes done, or transfers */
+    int32_t amount;
+    int32_t share;    /* what one part of it adds: a transfer rises in `dma engines` parts */
+    int64_t up, down; /* sums over its source, this one included */
+    int64_t shares;   /* sum of shares */
+    const insn *by;
+} sem_rec;
+
+typedef struct sem_chain {
+    CPS_VEC(sem_rec) recs;
+} sem_chain;
+
+typedef struct semaphore {
+    int64_t value, base;
+    sem_chain *chain; /* per source: engines, then queues */
+    bool event;       /* the event bit of the same number */
+    vclock event_vc;
+    uint32_t event_rd, event_wr;
+    uint8_t event_by;
+} semaphore;
+
+/* ---- DMA ---- */
+
+/* One hardware descriptor as the driver's headers lay it out (formats-runtime L.2). */
+typedef struct desc16 {
+    uint32_t w0, w1;
+    uint64_t addr;
+} desc16;
+
+/* One side of a transfer: a pattern in simulated addresses, innermost dimension first, size[0]
+ * contiguous bytes. */
+typedef struct side {
+    uint64_t addr;
+    uint32_t var;
+    int nd;
+    int64_t step[5], size[5];
+} side;
+
+typedef struct item {
+    cps_descop op;
+    uint8_t alu;            /* DGE compute: cps_isa_value of DGE_COMPUTE_OP */
+    uint8_t from_dtype, to_dtype;
+    int elem;
+    int64_t rows, cols;
+    side from, to;
+} item;
+
+/* What goes between two decisions of a DMA engine: at most packet_bytes, of one item. */
+typedef struct packet {
+    uint32_t first, n;  /* descriptors */
+    uint32_t bytes;     /* the larger side */
+    uint32_t item;
+} packet;
+
+typedef struct ring {
+    CPS_VEC(desc16) m2s, s2m; /* sources and destinations, pairwise */
+    CPS_VEC(uint64_t) lin;    /* TRANSPOSE: first element of the destination's order */
+    CPS_VEC(packet) packets;
+    rectvec reads, writes;
+} ring;
+
+/* A block of descriptors, built at load or by a DGE instruction when it runs. */
+struct block {
+    cps_arena *arena, *scratch;
+    struct builder *build; /* runs while the block is being built */
+    uint16_t queue;
+    uint32_t id;
+    uint8_t semaphore;
+    uint8_t increment; /* in all */
+    bool to_var, from_var;
+    ring ring[DMA_RINGS];
+    CPS_VEC(item) items;
+    int64_t bytes;
+    uint32_t ndesc;
+    uint8_t engines; /* that move something */
+};
+
+/* A transfer under way. */
+struct xfer {
+    block *b;
+    const insn *by;
+    uint32_t seq;        /* in its queue, from 1 */
+    cps_ps trigger, first, last;
+    uint8_t left;        /* engines not done */
+    struct {
+        cps_ps start;    /* not before */
+        uint32_t packet; /* next */
+    } at[DMA_RINGS];
+    xfer *next[DMA_RINGS];
+    vclock vc;
+};
+
+typedef struct queue {
+    const char *name;
+    uint8_t owner;
+    uint32_t seq;        /* transfers triggered */
+    cps_ps issue_free;
+    vclock vc;           /* joined over its triggers */
+    struct {
+        xfer *head, *tail;
+    } fifo[DMA_RINGS];
+} queue;
+
+typedef struct dma_engine {
+    bool busy;
+    uint16_t queue;      /* being served */
+    uint16_t turn;       /* round robin */
+    cps_ps begin;
+} dma_engine;
+
+/* ---- engines ---- */
+
+typedef struct recent_write {
+    rect r;
+    cps_ps ready;
+} recent_write;
+
+struct engine {
+    uint8_t id;
+    bool halted, blocked, passed; /* passed: the wait of the instruction at pc is over */
+    uint32_t pc, n;
+    insn *code;
+    uint32_t reg[REGS];
+    cps_ps free, complete;        /* sequencer free; last completion so far */
+    cps_ps resume;                /* when it blocked, for the trace */
+    uint32_t count;               /* memory instructions so far: the epoch */
+    vclock vc;
+    float acc[LANES];
+    /* PE */
+    float *w[2];                  /* weights [128][128]: the second plane is DOUBLE_ROW's */
+    uint32_t *wbits;              /* raw bits, for transposes */
+    uint8_t wmode, wdtype;
+    /* ACT */
+    int table;
+    /* DVE */
+    float key[LANES][8];
+    uint8_t mask[32];
+    uint32_t lfsr[LANES];
+    recent_write recent[8];
+    unsigned nrecent;
+};
+
+/* ---- events ---- */
+
+typedef enum ev_kind { EV_SEM, EV_DMA_DONE, EV_DMA_START, EV_ENGINE } ev_kind;
+
+typedef struct event {
+    cps_ps t;
+    uint64_t order;
+    uint8_t kind, a;
+    uint16_t b;
+    int32_t amount;
+    xfer *x;
+    const insn *by;
+    vclock vc;
+    uint32_t rd, wr;
+    uint8_t mode;
+} event;
+
+typedef struct tev {
+    cps_ps t, dur;
+    uint16_t track; /* engine, 16 + queue, 1024 + semaphore */
+    uint8_t ring;
+    const insn *by;
+    int64_t value;
+} tev;
+
+typedef struct hbm_var {
+    const cps_kvar *v;
+    uint64_t addr;      /* simulated */
+    uint8_t *data;
+    uint8_t *init;      /* one byte a byte; NULL: all defined */
+    bool bound, defined;
+    cell *cells;
+    uint32_t ncells, granule;
+} hbm_var;
+
+struct cps_sim {
+    const cps_target *t;
+    const cps_kbin *k;
+    cps_diags *d;         /* of the call under way */
+    cps_arena *load_arena, *run_arena;
+    cps_sim_opts opts;
+    cps_sim_report rep;
+
+    uint32_t sbuf_bytes;  /* of a partition */
+    uint8_t *sbuf, *psum, *sbuf_init, *psum_init;
+    uint8_t *psum_fresh;  /* a byte a word: the next accumulation overwrites */
+    uint32_t sbuf_hi;     /* bytes of a partition that the kernel can touch */
+    CPS_VEC(hbm_var) vars;
+
+    engine eng[CPS_ENGINES];
+    semaphore sem[SEMS];
+    CPS_VEC(queue) queues;
+    CPS_VEC(block *) blocks;
+    uint32_t nclock;      /* components of a vector clock */
+    dma_engine dma[DMA_RINGS];
+    unsigned dma_active, dma_busy;
+    cps_ps dma_since;
+
+    CPS_VEC(event) heap;
+    uint64_t order;
+    cps_ps now, end, begin;
+    bool fault, have_begin;
+
+    /* races */
+    CPS_VEC(access_rec) recs;
+    CPS_VEC(uint32_t) free_recs;
+    cell *sbuf_cells, *psum_cells;
+    uint32_t scan;
+    uint32_t *vc_min;
+    uint64_t since_min;
+    cps_map seen;         /* pairs reported */
+
+    /* PE warm-up */
+    bool warm;
+    cps_ps warm_work;
+    struct {
+        cps_ps b, e;
+    } busy[64];
+    unsigned nbusy;
+    cps_ps port_until[2][CPS_ENGINES]; /* 0 SBUF, 1 PSUM */
+
+    float *row[8];        /* scratch rows of ROW_MAX */
+    uint8_t *raw;         /* scratch bytes of a row */
+    float *mm_x, *mm_acc; /* matmul scratch */
+    uint32_t *mm_bits;
+    CPS_VEC(tev) trace;
+};
+
+/* ---- mem.c ---- */
+uint8_t *opnd_row(cps_sim *s, const opnd *o, unsigned p);
+void load_f32(cps_sim *s, const opnd *o, unsigned p, float *out);
+void store_f32(cps_sim *s, const opnd *o, unsigned p, const float *in);
+void load_raw(cps_sim *s, const opnd *o, unsigned p, void *out); /* contiguous elements */
+void store_raw(cps_sim *s, const opnd *o, unsigned p, const void *in);
+void load_i64(cps_sim *s, const opnd *o, unsigned p, int64_t *out);
+void store_i64(cps_sim *s, const opnd *o, unsigned p, const int64_t *in);
+void scalar_f32(cps_sim *s, const scalar *c, unsigned rows, float *out); /* one per partition */
+void scalar_bits(cps_sim *s, const scalar *c, unsigned rows, uint32_t *out);
+rect opnd_rect(const opnd *o);
+void mark_opnd(cps_sim *s, const opnd *o);
+void mark_row(cps_sim *s, const opnd *o, unsigned p, const uint8_t *take); /* NULL: all */
+void mark_rect(cps_sim *s, const rect *r);
+bool rect_defined(cps_sim *s, const rect *r, int64_t *at);
+bool opnd_in_memory(const cps_sim *s, const opnd *o);
+bool mem_create(cps_sim *s);
+void mem_reset(cps_sim *s);
+void mem_destroy(cps_sim *s);
+
+/* ---- prep.c, load.c ---- */
+bool prep_insn(cps_sim *s, engine *e, insn *i, const cps_bundle *b);
+bool opnd_set(const cps_sim *s, opnd *o, const cps_ap *ap, cps_dtype t, unsigned rows);
+const sem_row *sem_find(const char *name);
+const cps_kloc *insn_loc(const cps_sim *s, const insn *i);
+void insn_name(const cps_sim *s, const insn *i, cps_buf *out); /* "act 12 ACTIVATE at f.cps:3" */
+void place_text(const cps_sim *s, const rect *r, cps_buf *out);
+bool load_fail(cps_sim *s, const insn *i, cps_code code, const char *fmt, ...) CPS_PRINTF(4, 5);
+bool run_fault(cps_sim *s, const insn *i, cps_code code, const char *fmt, ...) CPS_PRINTF(4, 5);
+
+/* ---- ring.c ---- */
+block *block_new(cps_sim *s, cps_arena *a);
+bool block_add(cps_sim *s, block *b, const item *it, const insn *by);
+void block_close(cps_sim *s, block *b);
+bool addr_resolve(const cps_sim *s, uint64_t addr, uint64_t len, space *sp, uint32_t *var,
+                  int64_t *off);
+uint8_t *addr_bytes(cps_sim *s, uint64_t addr, uint64_t len, uint8_t **init);
+uint64_t addr_of_sb(int64_t off);
+void addr_layout(cps_sim *s);
+
+/* ---- sem_dma.c: transfers ---- */
+void dma_submit(cps_sim *s, engine *e, const insn *i, block *b);
+void dma_started(cps_sim *s, unsigned ring);
+void dma_done(cps_sim *s, unsigned ring, xfer *x);
+
+/* ---- sync.c ---- */
+bool sync_ready(cps_sim *s, engine *e, const insn *i, unsigned w);
+void sync_pass(cps_sim *s, engine *e, const insn *i);
+void sync_updates(cps_sim *s, engine *e, const insn *i, cps_ps read, cps_ps complete);
+void sync_apply(cps_sim *s, const event *ev);
+/* A rise or fall that has been issued; its effect comes later as an EV_SEM. `source`: engine, or
+ * CPS_ENGINES + queue. */
+void sync_issue(cps_sim *s, unsigned sem, unsigned source, int32_t amount, int32_t share, vclock vc,
+                uint32_t rd, uint32_t wr, const insn *by);
+void sync_deadlock(cps_sim *s);
+void sync_reset(cps_sim *s);
+
+/* ---- race.c ---- */
+vclock vc_join(cps_sim *s, vclock a, vclock b);
+vclock vc_with(cps_sim *s, vclock a, unsigned comp, uint32_t v);
+void race_access(cps_sim *s, const rect *r, bool write, const insn *by, vclock vc, bool seq);
+void race_transfer(cps_sim *s, xfer *x, unsigned ring);
+void race_reset(cps_sim *s);
+
+/* ---- exec.c ---- */
+void ev_push(cps_sim *s, event ev);
+void check_read(cps_sim *s, const insn *i, const rect *r);
+uint32_t engine_epoch(const engine *e);
+
+/* ---- alu.c, act_fn.c ---- */
+/* out[k] = a[k*sa] op b[k*sb], fp32; false when the operator is no fp32 operator. */
+bool alu_f32(unsigned op, const float *a, int sa, const float *b, int sb, float *out, size_t n);
+float alu_f32_1(unsigned op, float a, float b);
+bool alu_is_bits(unsigned op);
+bool alu_is_int(unsigned op);
+/* Raw bits of `width` bits, zero-extended. */
+uint32_t alu_bits(unsigned op, uint32_t a, uint32_t b, unsigned width);
+int64_t alu_int(unsigned op, int64_t a, int64_t b);
+float alu_identity(unsigned op);
+bool act_known(unsigned fn);
+void act_row(unsigned fn, float alpha, const float *x, float *y, size_t n);
+uint32_t act_sets(unsigned fn); /* sets that hold a function; all ones: resident everywhere */
+
+/* ---- semantics ---- */
+#define SEM_DECL(name, prep, exec, kind) bool exec(cps_sim *s, engine *e, insn *i);
+#define SEM(name, prep, exec, kind) SEM_DECL(name, prep, exec, kind)
+#define SEMP(name, prep, exec, kind)                                                             \
+    bool prep(cps_sim *s, insn *i);                                                              \
+    SEM_DECL(name, prep, exec, kind)
+#include "runtime/sim/sem.def"
+#undef SEM
+#undef SEMP
+
+static inline cps_ps
+ns_ps(double ns)
+{
+    return (cps_ps)(ns * 1000.0 + 0.5);
+}
+
+#endif

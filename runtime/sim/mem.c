@@ -1,0 +1,365 @@
+/* The memories and rows of operands. A row is what one partition contributes: it is gathered into
+ * contiguous elements (converted to fp32 where arithmetic wants that) and scattered back.
+ *
+ * Memory that nothing has written holds all ones (NaN in every float type), and a shadow byte per
+ * byte says whether it was written since the run began. */
+#include "runtime/sim/machine.h"
+
+/* ---- rows ---- */
+
+uint8_t *
+opnd_row(cps_sim *s, const opnd *o, unsigned p)
+{
+    size_t lane = (size_t)o->part + p;
+    return o->psum ? s->psum + lane * PSUM_BYTES + o->byte
+                   : s->sbuf + lane * s->sbuf_bytes + o->byte;
+}
+
+static uint8_t *
+init_row(cps_sim *s, const opnd *o, unsigned p)
+{
+    size_t lane = (size_t)o->part + p;
+    return o->psum ? s->psum_init + lane * PSUM_BYTES + o->byte
+                   : s->sbuf_init + lane * s->sbuf_bytes + o->byte;
+}
+
+/* Elements of a pattern <-> contiguous elements of T. */
+#define WALK(T, base, dst, take)                                                                 \
+    do {                                                                                         \
+        const T *in_ = (const T *)(base);                                                        \
+        T *out_ = (T *)(dst);                                                                    \
+        (void)in_;                                                                               \
+        (void)out_;                                                                              \
+        size_t k_ = 0;                                                                           \
+        uint32_t n0 = o->num[0], n1 = o->nd > 1 ? o->num[1] : 1, n2 = o->nd > 2 ? o->num[2] : 1, \
+                 n3 = o->nd > 3 ? o->num[3] : 1;                                                 \
+        ptrdiff_t t0 = o->step[0], t1 = o->nd > 1 ? o->step[1] : 0,                              \
+                  t2 = o->nd > 2 ? o->step[2] : 0, t3 = o->nd > 3 ? o->step[3] : 0;              \
+        for (uint32_t i3 = 0; i3 < n3; i3++) {                                                   \
+            for (uint32_t i2 = 0; i2 < n2; i2++) {                                               \
+                for (uint32_t i1 = 0; i1 < n1; i1++) {                                           \
+                    ptrdiff_t at_ = (ptrdiff_t)i3 * t3 + (ptrdiff_t)i2 * t2 + (ptrdiff_t)i1 * t1; \
+                    for (uint32_t i0 = 0; i0 < n0; i0++, at_ += t0, k_++)                        \
+                        take;                                                                    \
+                }                                                                                \
+            }                                                                                    \
+        }                                                                                        \
+    } while (0)
+
+void
+load_raw(cps_sim *s, const opnd *o, unsigned p, void *out)
+{
+    const uint8_t *row = opnd_row(s, o, p);
+    if (o->flat) {
+        memcpy(out, row, (size_t)o->count * o->es);
+        return;
+    }
+    switch (o->es) {
+    case 1:
+        WALK(uint8_t, row, out, out_[k_] = in_[at_]);
+        break;
+    case 2:
+        WALK(uint16_t, row, out, out_[k_] = in_[at_]);
+        break;
+    case 4:
+        WALK(uint32_t, row, out, out_[k_] = in_[at_]);
+        break;
+    default:
+        WALK(uint64_t, row, out, out_[k_] = in_[at_]);
+        break;
+    }
+}
+
+void
+store_raw(cps_sim *s, const opnd *o, unsigned p, const void *in)
+{
+    uint8_t *row = opnd_row(s, o, p);
+    if (o->flat) {
+        memcpy(row, in, (size_t)o->count * o->es);
+        return;
+    }
+    switch (o->es) {
+    case 1:
+        WALK(uint8_t, in, row, out_[at_] = in_[k_]);
+        break;
+    case 2:
+        WALK(uint16_t, in, row, out_[at_] = in_[k_]);
+        break;
+    case 4:
+        WALK(uint32_t, in, row, out_[at_] = in_[k_]);
+        break;
+    default:
+        WALK(uint64_t, in, row, out_[at_] = in_[k_]);
+        break;
+    }
+}
+
+/* bf16 is the commonest type by far; its conversions are worth a loop of their own. */
+static void
+from_bf16(const uint16_t *in, float *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t b = (uint32_t)in[i] << 16;
+        memcpy(&out[i], &b, 4);
+    }
+}
+
+static void
+to_bf16(const float *in, uint16_t *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t b;
+        memcpy(&b, &in[i], 4);
+        uint32_t r = (b + 0x7FFF + (b >> 16 & 1)) >> 16;
+        bool nan = (b & 0x7FFFFFFF) > 0x7F800000;
+        out[i] = (uint16_t)(nan ? (b >> 16 | 0x40) : r);
+    }
+}
+
+void
+load_f32(cps_sim *s, const opnd *o, unsigned p, float *out)
+{
+    const void *in = opnd_row(s, o, p);
+    if (!o->flat) {
+        if (o->dtype == CPS_DT_FP32) {
+            load_raw(s, o, p, out);
+            return;
+        }
+        load_raw(s, o, p, s->raw);
+        in = s->raw;
+    }
+    if (o->dtype == CPS_DT_FP32)
+        memcpy(out, in, (size_t)o->count * 4);
+    else if (o->dtype == CPS_DT_BF16)
+        from_bf16(in, out, o->count);
+    else
+        cps_to_f32_n((cps_dtype)o->dtype, in, out, o->count);
+}
+
+void
+store_f32(cps_sim *s, const opnd *o, unsigned p, const float *in)
+{
+    if (o->dtype == CPS_DT_FP32) {
+        store_raw(s, o, p, in);
+        return;
+    }
+    void *out = o->flat ? (void *)opnd_row(s, o, p) : (void *)s->raw;
+    if (o->dtype == CPS_DT_BF16)
+        to_bf16(in, out, o->count);
+    else
+        cps_from_f32_n((cps_dtype)o->dtype, in, out, o->count);
+    if (!o->flat)
+        store_raw(s, o, p, s->raw);
+}
+
+void
+load_i64(cps_sim *s, const opnd *o, unsigned p, int64_t *out)
+{
+    load_raw(s, o, p, s->raw);
+    for (uint32_t i = 0; i < o->count; i++)
+        out[i] = cps_to_i64((cps_dtype)o->dtype, s->raw + (size_t)i * o->es);
+}
+
+void
+store_i64(cps_sim *s, const opnd *o, unsigned p, const int64_t *in)
+{
+    for (uint32_t i = 0; i < o->count; i++)
+        cps_from_i64((cps_dtype)o->dtype, s->raw + (size_t)i * o->es, in[i]);
+    store_raw(s, o, p, s->raw);
+}
+
+void
+scalar_bits(cps_sim *s, const scalar *c, unsigned rows, uint32_t *out)
+{
+    for (unsigned p = 0; p < rows; p++) {
+        out[p] = c->bits;
+        if (c->mode != SC_IMM) {
+            uint64_t v = 0;
+            load_raw(s, &c->at, p, &v);
+            out[p] = (uint32_t)v;
+        }
+    }
+}
+
+void
+scalar_f32(cps_sim *s, const scalar *c, unsigned rows, float *out)
+{
+    for (unsigned p = 0; p < rows; p++) {
+        if (c->mode == SC_IMM)
+            out[p] = cps_bits_f32(c->bits);
+        else
+            load_f32(s, &c->at, p, &out[p]);
+    }
+}
+
+/* ---- footprints and what was written ---- */
+
+rect
+opnd_rect(const opnd *o)
+{
+    int64_t lane = o->psum ? CPS_PSUM_STRIDE : CPS_SBUF_STRIDE;
+    rect r = {.space = o->psum ? SP_PSUM : SP_SBUF,
+              .base = o->part * lane + o->byte,
+              .run = o->es};
+    for (unsigned d = 0; d < o->nd; d++) {
+        r.step[r.nd] = (int64_t)o->step[d] * o->es;
+        r.num[r.nd++] = o->num[d];
+    }
+    r.step[r.nd] = lane;
+    r.num[r.nd++] = o->rows;
+    rect_close(&r);
+    return r;
+}
+
+bool
+opnd_in_memory(const cps_sim *s, const opnd *o)
+{
+    int64_t limit = o->psum ? PSUM_BYTES : s->sbuf_bytes;
+    return o->part + o->rows <= LANES && o->byte + o->lo >= 0 && o->byte + o->hi <= limit;
+}
+
+void
+mark_row(cps_sim *s, const opnd *o, unsigned p, const uint8_t *take)
+{
+    uint8_t *row = init_row(s, o, p);
+    if (o->flat && !take) {
+        memset(row, 1, (size_t)o->count * o->es);
+        return;
+    }
+    for (unsigned b = 0; b < o->es; b++)
+        WALK(uint8_t, row, row, if (!take || take[k_]) out_[at_ * o->es + b] = 1);
+}
+
+void
+mark_opnd(cps_sim *s, const opnd *o)
+{
+    if (!(s->opts.checks & CPS_CHECK_UNINIT))
+        return;
+    for (unsigned p = 0; p < o->rows; p++)
+        mark_row(s, o, p, NULL);
+}
+
+/* Shadow of a linear address and how far it reaches without a gap. */
+static uint8_t *
+shadow_of(cps_sim *s, const rect *r, int64_t at)
+{
+    switch (r->space) {
+    case SP_SBUF:
+        return s->sbuf_init + (at >> 18) * s->sbuf_bytes + (at & 0x3FFFF);
+    case SP_PSUM:
+        return s->psum_init + (at >> 15) * PSUM_BYTES + (at & 0x7FFF);
+    default:
+        return s->vars.data[r->var].init ? s->vars.data[r->var].init + at : NULL;
+    }
+}
+
+/* Calls go over runs: f(shadow, bytes) for each run of the set. */
+static bool
+runs(cps_sim *s, const rect *r, unsigned d, int64_t base, bool set, int64_t *at)
+{
+    if (d == r->nd) {
+        uint8_t *x = shadow_of(s, r, base);
+        if (!x)
+            return true;
+        if (set) {
+            memset(x, 1, (size_t)r->run);
+            return true;
+        }
+        const uint8_t *hole = memchr(x, 0, (size_t)r->run);
+        if (hole)
+            *at = base + (hole - x);
+        return !hole;
+    }
+    for (int64_t i = 0; i < r->num[d]; i++, base += r->step[d]) {
+        if (!runs(s, r, d + 1, base, set, at))
+            return false;
+    }
+    return true;
+}
+
+void
+mark_rect(cps_sim *s, const rect *r)
+{
+    int64_t at;
+    if (s->opts.checks & CPS_CHECK_UNINIT)
+        runs(s, r, 0, r->base, true, &at);
+}
+
+bool
+rect_defined(cps_sim *s, const rect *r, int64_t *at)
+{
+    return runs(s, r, 0, r->base, false, at);
+}
+
+/* ---- life of the memories ---- */
+
+bool
+mem_create(cps_sim *s)
+{
+    const cps_target *t = s->t;
+    if (t->sbuf_partitions != LANES || t->psum_banks * t->psum_bank_bytes != PSUM_BYTES ||
+        t->sbuf_bytes < 1024 || t->sbuf_bytes > CPS_SBUF_STRIDE || t->dma_engines < 1 ||
+        t->dma_engines > DMA_RINGS)
+        return false;
+    s->sbuf_bytes = (uint32_t)t->sbuf_bytes;
+    // calloc of large blocks maps zero pages: what a kernel never touches costs nothing
+    s->sbuf = calloc(LANES, s->sbuf_bytes);
+    s->sbuf_init = calloc(LANES, s->sbuf_bytes);
+    s->psum = calloc(LANES, PSUM_BYTES);
+    s->psum_init = calloc(LANES, PSUM_BYTES);
+    s->psum_fresh = calloc(LANES, PSUM_BYTES / 4);
+    for (unsigned i = 0; i < cps_countof(s->row); i++)
+        s->row[i] = malloc(ROW_MAX * sizeof(int64_t));
+    s->raw = malloc(ROW_MAX * sizeof(int64_t));
+    s->mm_x = malloc(4 * LANES * 8192 * sizeof(float));
+    s->mm_acc = malloc(LANES * 8192 * sizeof(float));
+    s->mm_bits = malloc(LANES * 8192 * sizeof(uint32_t));
+    engine *pe = &s->eng[CPS_PE];
+    pe->w[0] = calloc(LANES * LANES, sizeof(float));
+    pe->w[1] = calloc(LANES * LANES, sizeof(float));
+    pe->wbits = calloc(LANES * LANES, sizeof(uint32_t));
+    for (unsigned i = 0; i < cps_countof(s->row); i++) {
+        if (!s->row[i])
+            return false;
+    }
+    return s->sbuf && s->sbuf_init && s->psum && s->psum_init && s->psum_fresh && s->raw &&
+           s->mm_x && s->mm_acc && s->mm_bits && pe->w[0] && pe->w[1] && pe->wbits;
+}
+
+void
+mem_reset(cps_sim *s)
+{
+    for (unsigned p = 0; p < LANES; p++) {
+        memset(s->sbuf + (size_t)p * s->sbuf_bytes, 0xFF, s->sbuf_hi);
+        memset(s->sbuf_init + (size_t)p * s->sbuf_bytes, 0, s->sbuf_hi);
+    }
+    memset(s->psum, 0xFF, LANES * PSUM_BYTES);
+    memset(s->psum_init, 0, LANES * PSUM_BYTES);
+    memset(s->psum_fresh, 0, LANES * PSUM_BYTES / 4);
+    for (uint32_t i = 0; i < s->vars.n; i++) {
+        hbm_var *v = &s->vars.data[i];
+        if (v->v->kind == CPS_VAR_TMP && v->data)
+            memset(v->data, 0xFF, (size_t)v->v->bytes);
+        if (v->init)
+            memset(v->init, 0, (size_t)v->v->bytes);
+    }
+}
+
+void
+mem_destroy(cps_sim *s)
+{
+    free(s->sbuf);
+    free(s->sbuf_init);
+    free(s->psum);
+    free(s->psum_init);
+    free(s->psum_fresh);
+    for (unsigned i = 0; i < cps_countof(s->row); i++)
+        free(s->row[i]);
+    free(s->raw);
+    free(s->mm_x);
+    free(s->mm_acc);
+    free(s->mm_bits);
+    free(s->eng[CPS_PE].w[0]);
+    free(s->eng[CPS_PE].w[1]);
+    free(s->eng[CPS_PE].wbits);
+}

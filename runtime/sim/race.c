@@ -1,0 +1,313 @@
+/* Races: two accesses to the same bytes, one of them a write, with no chain of semaphores between
+ * them. Order is known by vector clocks (machine.h): a component per engine for reads that are
+ * done, one for writes that are done, and one per DMA queue for transfers that are done.
+ *
+ * What is ordered without a semaphore: instructions of one datapath among themselves; the parts of
+ * transfers that the same DMA engine does for the same queue. A DMA trigger or register load is
+ * the sequencer's and is not ordered after the datapath of its own engine.
+ *
+ * Accesses are kept as whole footprints in coarse cells of memory. A record goes when every engine
+ * is past it, or when a later access that is ordered after it covers it: whoever would race with
+ * the old one races with the new one too. */
+#include "runtime/sim/machine.h"
+
+enum {
+    LANE_GROUP = 8,                   /* partitions of a cell */
+    SBUF_SHIFT = 8, PSUM_SHIFT = 9,   /* bytes of a cell, log2 */
+    SBUF_COLS = CPS_SBUF_STRIDE >> SBUF_SHIFT,
+    PSUM_COLS = PSUM_BYTES >> PSUM_SHIFT,
+    GROUPS = LANES / LANE_GROUP
+};
+
+/* ---- clocks ---- */
+
+static uint32_t *
+vc_copy(cps_sim *s, vclock a)
+{
+    uint32_t *v = cps_arena_raw(s->run_arena, sizeof(uint32_t) * s->nclock);
+    memcpy(v, a, sizeof(uint32_t) * s->nclock);
+    return v;
+}
+
+vclock
+vc_join(cps_sim *s, vclock a, vclock b)
+{
+    bool more = false;
+    for (uint32_t i = 0; i < s->nclock; i++)
+        more |= b[i] > a[i];
+    if (!more || a == b)
+        return a;
+    uint32_t *v = vc_copy(s, a);
+    for (uint32_t i = 0; i < s->nclock; i++)
+        v[i] = CPS_MAX(v[i], b[i]);
+    return v;
+}
+
+vclock
+vc_with(cps_sim *s, vclock a, unsigned comp, uint32_t value)
+{
+    if (a[comp] >= value)
+        return a;
+    uint32_t *v = vc_copy(s, a);
+    v[comp] = value;
+    return v;
+}
+
+static bool
+covered(vclock vc, const access_rec *r)
+{
+    if (r->actor == 0xFF)
+        return vc[2 * CPS_ENGINES + r->queue] >= r->epoch;
+    return vc[2 * r->actor + r->write] >= r->epoch;
+}
+
+typedef struct who {
+    vclock vc;
+    uint8_t actor, ring;
+    bool seq;
+    uint16_t queue;
+    uint32_t epoch;
+    const insn *by;
+} who;
+
+static bool
+ordered(const access_rec *r, const who *w)
+{
+    if (r->actor == w->actor && r->actor != 0xFF && (!w->seq || r->seq))
+        return true;
+    if (r->actor == 0xFF && w->actor == 0xFF && r->queue == w->queue && r->ring == w->ring)
+        return true;
+    return covered(w->vc, r);
+}
+
+/* ---- cells ---- */
+
+void
+race_reset(cps_sim *s)
+{
+    s->sbuf_cells = cps_new_array(s->run_arena, cell, GROUPS * SBUF_COLS);
+    s->psum_cells = cps_new_array(s->run_arena, cell, GROUPS * PSUM_COLS);
+    for (uint32_t i = 0; i < s->vars.n; i++) {
+        hbm_var *v = &s->vars.data[i];
+        int64_t n = v->v->bytes;
+        v->granule = 1024;
+        while (n / v->granule > 4096)
+            v->granule *= 2;
+        v->ncells = i == 0 ? 0 : (uint32_t)(n / v->granule + 1);
+        v->cells = cps_new_array(s->run_arena, cell, v->ncells);
+    }
+    memset(&s->recs, 0, sizeof s->recs);
+    memset(&s->free_recs, 0, sizeof s->free_recs);
+    s->vc_min = cps_new_array(s->run_arena, uint32_t, s->nclock);
+    s->since_min = 0;
+    s->scan = 0;
+    cps_map_init(&s->seen, s->run_arena);
+}
+
+/* What every engine that still runs is past. */
+static void
+update_min(cps_sim *s)
+{
+    for (uint32_t i = 0; i < s->nclock; i++) {
+        uint32_t m = UINT32_MAX;
+        for (int e = 0; e < CPS_ENGINES; e++) {
+            const engine *en = &s->eng[e];
+            // an engine is past its own datapath only as far as its clock says: its sequencer may
+            // still trigger something
+            if (!en->halted)
+                m = CPS_MIN(m, en->vc[i]);
+        }
+        s->vc_min[i] = m;
+    }
+}
+
+static void
+report(cps_sim *s, const access_rec *r, const who *w, bool write, int64_t at)
+{
+    bool fresh;
+    uint64_t key = cps_mix64((uint64_t)(uintptr_t)r->by) ^ (uint64_t)(uintptr_t)w->by;
+    *cps_map_at(&s->seen, key, &fresh) = 1;
+    if (!fresh)
+        return;
+    s->rep.races++;
+    cps_buf a = {0}, b = {0}, where = {0};
+    insn_name(s, r->by, &a);
+    insn_name(s, w->by, &b);
+    rect one = r->r;
+    one.lo = at;
+    one.hi = at + 1;
+    place_text(s, &one, &where);
+    const char *qa = r->actor == 0xFF ? s->queues.data[r->queue].name : "";
+    const char *qb = w->actor == 0xFF ? s->queues.data[w->queue].name : "";
+    cps_error(s->d, CPS_E8303, CPS_NOSPAN, "%s %s%s%s%s and %s %s%s%s%s at %s are not ordered",
+              r->write ? "write by" : "read by", *qa ? "queue " : "", qa, *qa ? " of " : "", a.data,
+              write ? "write by" : "read by", *qb ? "queue " : "", qb, *qb ? " of " : "", b.data,
+              where.data);
+    where.n = 0;
+    place_text(s, &r->r, &where);
+    cps_note(s->d, CPS_NOSPAN, "the first covers %s", where.data);
+    cps_note(s->d, CPS_NOSPAN,
+             "missing: %s must wait for a semaphore that is raised when %s has %s", b.data,
+             *qa ? qa : a.data, r->write ? "finished" : "read its operands");
+    cps_buf_fini(&a);
+    cps_buf_fini(&b);
+    cps_buf_fini(&where);
+}
+
+static void
+drop(cps_sim *s, cell *c, uint16_t i)
+{
+    uint32_t id = c->rec[i];
+    c->rec[i] = c->rec[--c->n];
+    if (--s->recs.data[id].refs == 0)
+        cps_vec_push(s->run_arena, &s->free_recs, id);
+}
+
+/* Whether footprint `x` holds everything that `r` has, at least within its own bounds. */
+static bool
+covers(const rect *x, const rect *r)
+{
+    if (x->nd == r->nd && x->base == r->base && x->run == r->run) {
+        bool same = true;
+        for (unsigned d = 0; d < x->nd; d++)
+            same &= x->step[d] == r->step[d] && x->num[d] == r->num[d];
+        if (same)
+            return true;
+    }
+    if (!x->dense)
+        return false;
+    if (x->nd == 0)
+        return x->lo <= r->lo && r->hi <= x->hi;
+    // partitions p0..p1, the same bytes in each
+    int shift = x->space == SP_SBUF ? 18 : 15;
+    int64_t mask = (1 << shift) - 1;
+    if (r->lo < x->lo || (r->hi - 1) >> shift > (x->hi - 1) >> shift)
+        return false;
+    int64_t b0 = x->base & mask;
+    if (r->nd == 0)
+        return r->lo >> shift == (r->hi - 1) >> shift && (r->lo & mask) >= b0 &&
+               (r->lo & mask) + r->run <= b0 + x->run;
+    // bounds within a partition: only for footprints whose outer dimension is the partition
+    if (r->step[0] != (int64_t)1 << shift)
+        return false;
+    int64_t inner = r->run;
+    for (unsigned d = 1; d < r->nd; d++)
+        inner += r->step[d] * (r->num[d] - 1);
+    return (r->base & mask) >= b0 && (r->base & mask) + inner <= b0 + x->run;
+}
+
+static void
+visit(cps_sim *s, cell *c, const rect *r, bool write, const who *w, uint32_t *id)
+{
+    for (uint16_t i = 0; i < c->n;) {
+        access_rec *o = &s->recs.data[c->rec[i]];
+        if (covered(s->vc_min, o)) {
+            drop(s, c, i);
+            continue;
+        }
+        bool ord = ordered(o, w);
+        int64_t at;
+        if (!ord && (write || o->write) && o->mark != s->scan) {
+            o->mark = s->scan; // compared once per access, however many cells share it
+            if (rect_overlap(&o->r, r, &at))
+                report(s, o, w, write, at);
+        }
+        // A sequencer's access proves nothing about the datapath that follows it.
+        if (ord && (write || !o->write) && !(o->actor == w->actor && o->seq != w->seq) &&
+            covers(r, &o->r)) {
+            drop(s, c, i);
+            continue;
+        }
+        i++;
+    }
+    if (*id == UINT32_MAX) {
+        access_rec rec = {.r = *r, .write = write, .actor = w->actor, .ring = w->ring,
+                          .seq = w->seq, .queue = w->queue, .epoch = w->epoch, .by = w->by};
+        if (s->free_recs.n) {
+            *id = s->free_recs.data[--s->free_recs.n];
+            s->recs.data[*id] = rec;
+        } else {
+            *id = s->recs.n;
+            cps_vec_push(s->run_arena, &s->recs, rec);
+        }
+    }
+    if (c->n == c->cap) {
+        if (c->n == UINT16_MAX)
+            return; // not kept here; other cells of the footprint still have it
+        uint16_t cap = (uint16_t)CPS_MIN(c->cap ? c->cap * 2 : 4, UINT16_MAX);
+        uint32_t *more = cps_arena_raw(s->run_arena, sizeof(uint32_t) * cap);
+        if (c->n)
+            memcpy(more, c->rec, sizeof(uint32_t) * c->n);
+        c->rec = more;
+        c->cap = cap;
+    }
+    c->rec[c->n++] = *id;
+    s->recs.data[*id].refs++;
+}
+
+static void
+access_cells(cps_sim *s, const rect *r, bool write, const who *w)
+{
+    uint32_t id = UINT32_MAX;
+    s->scan++;
+    if (r->space == SP_HBM) {
+        const hbm_var *v = &s->vars.data[r->var];
+        int64_t g = v->granule;
+        for (int64_t k = r->lo / g; k <= (r->hi - 1) / g; k++)
+            visit(s, &v->cells[k], r, write, w, &id);
+        return;
+    }
+    bool sb = r->space == SP_SBUF;
+    int shift = sb ? 18 : 15, fine = sb ? SBUF_SHIFT : PSUM_SHIFT;
+    int cols = sb ? SBUF_COLS : PSUM_COLS;
+    int64_t mask = (1 << shift) - 1, lane = (int64_t)1 << shift;
+    int64_t p0 = r->lo >> shift, p1 = (r->hi - 1) >> shift, b0 = 0, b1 = mask;
+    if (r->nd == 0 || r->step[0] % lane == 0) { // the byte range is the same in each partition
+        b0 = r->base & mask;
+        b1 = b0 + r->run - 1;
+        for (unsigned d = 0; d < r->nd; d++) {
+            if (r->step[d] % lane)
+                b1 += r->step[d] * (r->num[d] - 1);
+        }
+        b1 = CPS_MIN(b1, mask);
+    } else if (p0 == p1) {
+        b0 = r->lo & mask;
+        b1 = (r->hi - 1) & mask;
+    }
+    cell *base = sb ? s->sbuf_cells : s->psum_cells;
+    for (int64_t g = p0 / LANE_GROUP; g <= p1 / LANE_GROUP; g++) {
+        for (int64_t c = b0 >> fine; c <= CPS_MIN(b1 >> fine, cols - 1); c++)
+            visit(s, &base[g * cols + c], r, write, w, &id);
+    }
+}
+
+static void
+tick(cps_sim *s)
+{
+    if (++s->since_min >= 256) {
+        s->since_min = 0;
+        update_min(s);
+    }
+}
+
+void
+race_access(cps_sim *s, const rect *r, bool write, const insn *by, vclock vc, bool seq)
+{
+    tick(s);
+    who w = {.vc = vc, .actor = by->engine, .seq = seq, .queue = NOT_QUEUE, .by = by,
+             .epoch = s->eng[by->engine].count};
+    access_cells(s, r, write, &w);
+}
+
+void
+race_transfer(cps_sim *s, xfer *x, unsigned ring_no)
+{
+    tick(s);
+    const ring *r = &x->b->ring[ring_no];
+    who w = {.vc = x->vc, .actor = 0xFF, .ring = (uint8_t)ring_no, .queue = x->b->queue,
+             .by = x->by, .epoch = x->seq};
+    for (uint32_t i = 0; i < r->reads.n; i++)
+        access_cells(s, &r->reads.data[i], false, &w);
+    for (uint32_t i = 0; i < r->writes.n; i++)
+        access_cells(s, &r->writes.data[i], true, &w);
+}

@@ -1,0 +1,194 @@
+/* The scalar engine: activation functions with scale, bias and a running sum per partition, table
+ * loads, and reading the sum out (shared with the vector engine's registers). */
+#include "runtime/sim/machine.h"
+
+#define F(x) (unsigned)cps_isa_get(&i->b, x)
+
+/* ---- tables ---- */
+
+bool
+prep_table_load(cps_sim *s, insn *i)
+{
+    i->set = F(CPS_F_CTRL_TL_set);
+    return cps_actset_name(i->set) != NULL ||
+           load_fail(s, i, CPS_E8202, "there is no table set %u", i->set);
+}
+
+bool
+prep_act_set(cps_sim *s, insn *i)
+{
+    char name[33] = {0};
+    memcpy(name, i->b.b + cps_fields[CPS_F_PSEUDO_LOAD_ACT_FUNC_SET_table].byte, 32);
+    int k = cps_actset_parse(name);
+    if (k < 0)
+        return load_fail(s, i, CPS_E8202, "there is no table set '%s'", name);
+    i->set = (uint32_t)k;
+    return true;
+}
+
+bool
+exec_table_load(cps_sim *s, engine *e, insn *i)
+{
+    (void)e;
+    s->eng[CPS_ACT].table = (int)i->set;
+    return true;
+}
+
+static bool
+have_table(cps_sim *s, engine *e, const insn *i)
+{
+    if (i->set == UINT32_MAX || (e->table >= 0 && i->set >> e->table & 1))
+        return true;
+    const char *now = e->table >= 0 ? cps_actset_name((unsigned)e->table) : "none";
+    return run_fault(s, i, CPS_E8305, "function '%s' is not in the table set that is loaded (%s)",
+                     cps_actfn_name(i->fn), now);
+}
+
+/* ---- ACTIVATE ---- */
+
+bool
+prep_activate(cps_sim *s, insn *i)
+{
+    i->fn = (uint8_t)F(CPS_F_S3D3_AC_activation_function);
+    i->cmd = (uint8_t)F(CPS_F_S3D3_AC_accumulator_cmd);
+    i->set = act_sets(i->fn);
+    if (!act_known(i->fn))
+        return load_fail(s, i, CPS_E8202, "no model of activation function %u", i->fn);
+    if (i->op[0].count != i->op[1].count)
+        return load_fail(s, i, CPS_E8202, "%u elements in, %u out", i->op[0].count,
+                         i->op[1].count);
+    return true;
+}
+
+/* acc[p] = command applied with the sum of `y`, added in order. */
+static void
+run_sum(engine *e, unsigned p, unsigned cmd, float seed, unsigned op, const float *y, size_t n)
+{
+    float a = e->acc[p];
+    switch (cmd) {
+    case CPS_ACCUM_CMD_IDLE:
+        return;
+    case CPS_ACCUM_CMD_ZERO:
+        e->acc[p] = alu_identity(op);
+        return;
+    case CPS_ACCUM_CMD_ZERO_ACCUMULATE:
+        a = alu_identity(op);
+        break;
+    case CPS_ACCUM_CMD_LOAD_ACCUMULATE:
+        a = seed;
+        break;
+    default:
+        break;
+    }
+    if (op == CPS_ALU_ADD) {
+        for (size_t k = 0; k < n; k++)
+            a += y[k];
+    } else {
+        for (size_t k = 0; k < n; k++)
+            a = alu_f32_1(op, a, y[k]);
+    }
+    e->acc[p] = a;
+}
+
+bool
+exec_activate(cps_sim *s, engine *e, insn *i)
+{
+    if (!have_table(s, e, i))
+        return false;
+    const opnd *x = &i->op[0], *o = &i->op[1];
+    float scale[LANES], bias[LANES], imm[LANES];
+    scalar_f32(s, &i->sc[0], i->rows, scale);
+    scalar_f32(s, &i->sc[1], i->rows, bias);
+    scalar_f32(s, &i->sc[2], i->rows, imm);
+    bool exact = x->dtype == o->dtype && s->k->gen >= CPS_V3 &&
+                 (i->fn == CPS_ACTFN_COPY || i->fn == CPS_ACTFN_IDENTITY) && i->cmd == 0;
+    for (unsigned p = 0; p < i->rows; p++) {
+        if (exact && scale[p] == 1.0f && cps_f32_bits(bias[p]) << 1 == 0) {
+            load_raw(s, x, p, s->row[0]); // same-type copies keep every bit from v3 on
+            store_raw(s, o, p, s->row[0]);
+            continue;
+        }
+        float *v = s->row[0], *y = s->row[1];
+        load_f32(s, x, p, v);
+        float a = scale[p], b = bias[p];
+        for (uint32_t k = 0; k < x->count; k++) {
+            float m = v[k] * a;
+            v[k] = m + b;
+        }
+        act_row(i->fn, imm[p], v, y, x->count);
+        run_sum(e, p, i->cmd, imm[p], CPS_ALU_ADD, y, x->count);
+        store_f32(s, o, p, y);
+    }
+    return true;
+}
+
+/* ---- ACTIVATE2: operators, function, reduction; stage order as NKI documents it ---- */
+
+bool
+prep_activate2(cps_sim *s, insn *i)
+{
+    i->fn = (uint8_t)F(CPS_F_S2D2_AC_activation_function);
+    i->cmd = (uint8_t)F(CPS_F_S2D2_AC_reduce_cmd);
+    i->op0 = (uint8_t)F(CPS_F_S2D2_AC_op0);
+    i->op1 = (uint8_t)F(CPS_F_S2D2_AC_op1);
+    i->flag = (uint8_t)F(CPS_F_S2D2_AC_reduce_op);
+    i->rev = (uint8_t)F(CPS_F_S2D2_AC_reverse_operands);
+    i->set = act_sets(i->fn);
+    float x = 0, y;
+    if (!act_known(i->fn) || !alu_f32(i->op0, &x, 0, &x, 0, &y, 1) ||
+        !alu_f32(i->op1, &x, 0, &x, 0, &y, 1) || i->op[0].count != i->op[1].count)
+        return load_fail(s, i, CPS_E8202, "no model of this function, operator or shape");
+    return true;
+}
+
+bool
+exec_activate2(cps_sim *s, engine *e, insn *i)
+{
+    if (!have_table(s, e, i))
+        return false;
+    const opnd *x = &i->op[0], *o = &i->op[1];
+    float param[LANES], a[LANES], b[LANES];
+    // scalars in the order of the format's rows: imm0, imm1, relu_param
+    scalar_f32(s, &i->sc[0], i->rows, a);
+    scalar_f32(s, &i->sc[1], i->rows, b);
+    scalar_f32(s, &i->sc[2], i->rows, param);
+    for (unsigned p = 0; p < i->rows; p++) {
+        float *v = s->row[0], *y = s->row[1];
+        uint32_t n = x->count;
+        load_f32(s, x, p, v);
+        if (i->rev & 1)
+            alu_f32(i->op0, &a[p], 0, v, 1, v, n);
+        else
+            alu_f32(i->op0, v, 1, &a[p], 0, v, n);
+        if (i->op1 != CPS_ALU_BYPASS) {
+            if (i->rev & 2)
+                alu_f32(i->op1, &b[p], 0, v, 1, v, n);
+            else
+                alu_f32(i->op1, v, 1, &b[p], 0, v, n);
+        }
+        act_row(i->fn, param[p], v, y, n);
+        run_sum(e, p, i->cmd, 0, i->flag, y, n);
+        store_f32(s, o, p, y);
+    }
+    return true;
+}
+
+/* ---- read-out, both engines ---- */
+
+bool
+prep_read(cps_sim *s, insn *i)
+{
+    i->flag = F(CPS_F_D1_RD_negated) != 0;
+    return i->op[0].count == 1 ||
+           load_fail(s, i, CPS_E8202, "%u elements; a register is one", i->op[0].count);
+}
+
+bool
+exec_acc_read(cps_sim *s, engine *e, insn *i)
+{
+    for (unsigned p = 0; p < i->rows; p++) {
+        float v = i->flag ? -e->acc[p] : e->acc[p];
+        store_f32(s, &i->op[0], p, &v);
+    }
+    return true;
+}

@@ -1,0 +1,270 @@
+/* DMA: queues, the engines that serve them, and the bytes they move.
+ *
+ * A trigger enters its queue; the queue issues transfers one after another (a serial cost each),
+ * the first byte moves a fixed latency later, engine after engine. Each DMA engine has one FIFO
+ * per queue and goes round robin between them at packet granularity. All engines of a core raise
+ * the semaphore, also those that had nothing to move (NKI DMA overview). Times: timing notes,
+ * mechanism 4. */
+#include "runtime/sim/machine.h"
+
+/* ---- bytes ---- */
+
+static bool
+defined_run(cps_sim *s, const insn *by, uint64_t addr, uint64_t len, const uint8_t *init)
+{
+    const uint8_t *hole = init ? memchr(init, 0, len) : NULL;
+    if (!hole || by->reported & CPS_CHECK_UNINIT)
+        return true;
+    space sp;
+    rect r = {.nd = 0, .run = (int64_t)len};
+    addr_resolve(s, addr, len, &sp, &r.var, &r.base);
+    r.space = (uint8_t)sp;
+    rect_close(&r);
+    check_read(s, by, &r);
+    return false;
+}
+
+static void
+compute(const item *it, const void *src, void *dst, size_t n)
+{
+    const uint8_t *a = src;
+    uint8_t *b = dst;
+    cps_dtype ft = (cps_dtype)it->from_dtype, tt = (cps_dtype)it->to_dtype;
+    unsigned fs = cps_dtype_bytes(ft), ts = cps_dtype_bytes(tt);
+    for (size_t k = 0; k < n; k++, a += fs, b += ts) {
+        float x = cps_to_f32(ft, a);
+        if (it->alu != CPS_DGE_COMPUTE_OP_NONE) {
+            float y = cps_to_f32(tt, b);
+            switch (it->alu) {
+            case CPS_DGE_COMPUTE_OP_ADD:
+                x = y + x;
+                break;
+            case CPS_DGE_COMPUTE_OP_MULTIPLY:
+                x = y * x;
+                break;
+            case CPS_DGE_COMPUTE_OP_MAX:
+                x = x > y ? x : y;
+                break;
+            default:
+                x = x < y ? x : y;
+                break;
+            }
+        }
+        cps_from_f32(tt, b, x);
+    }
+}
+
+/* Address of byte `n` of a side in its order. */
+static uint64_t
+byte_at(const side *x, int64_t n)
+{
+    uint64_t a = x->addr + (uint64_t)(n % x->size[0]);
+    n /= x->size[0];
+    for (int d = 1; d < x->nd; d++) {
+        a += (uint64_t)(x->step[d] * (n % x->size[d]));
+        n /= x->size[d];
+    }
+    return a;
+}
+
+static void
+move_packet(cps_sim *s, const xfer *x, unsigned ring_no, const packet *p)
+{
+    const ring *r = &x->b->ring[ring_no];
+    const item *it = &x->b->items.data[p->item];
+    bool watch = s->opts.checks & CPS_CHECK_UNINIT;
+    for (uint32_t k = p->first; k < p->first + p->n; k++) {
+        const desc16 *sd = &r->m2s.data[k], *dd = &r->s2m.data[k];
+        uint32_t fl = sd->w0 & 0xFFFF, tl = dd->w0 & 0xFFFF;
+        fl = fl ? fl : 65536;
+        tl = tl ? tl : 65536;
+        uint8_t *fi, *ti, *from, *to = addr_bytes(s, dd->addr, tl, &ti);
+        if (it->op == CPS_DESC_TRANSPOSE) {
+            int64_t m = (int64_t)r->lin.data[k], es = it->elem;
+            for (uint32_t at = 0; at < tl; at += (uint32_t)es, m++) {
+                int64_t lin = m % it->rows * it->cols + m / it->rows;
+                uint64_t a = byte_at(&it->from, lin * es);
+                from = addr_bytes(s, a, (uint64_t)es, &fi);
+                if (watch)
+                    defined_run(s, x->by, a, (uint64_t)es, fi);
+                memcpy(to + at, from, (size_t)es);
+            }
+        } else {
+            from = addr_bytes(s, sd->addr, fl, &fi);
+            if (watch)
+                defined_run(s, x->by, sd->addr, fl, fi);
+            if (it->alu != CPS_DGE_COMPUTE_OP_NONE && watch)
+                defined_run(s, x->by, dd->addr, tl, ti);
+            if (it->alu == CPS_DGE_COMPUTE_OP_NONE && it->from_dtype == it->to_dtype)
+                memmove(to, from, fl);
+            else
+                compute(it, from, to, fl / cps_dtype_bytes((cps_dtype)it->from_dtype));
+        }
+        if (ti && watch)
+            memset(ti, 1, tl);
+    }
+    s->rep.dma_bytes += p->bytes;
+    s->rep.dma_descriptors += p->n;
+}
+
+/* ---- engines ---- */
+
+static cps_ps
+service(cps_sim *s, const xfer *x, const packet *p)
+{
+    const item *it = &x->b->items.data[p->item];
+    double rate = s->t->dma_bytes_per_ns;
+    if (x->b->to_var || x->b->from_var) // the core's share of HBM, split over who is busy
+        rate = CPS_MIN(rate, s->t->hbm_core_bytes_per_ns / (s->dma_busy ? s->dma_busy : 1));
+    // NKI guides: transposes reach 90 % of DMA throughput, accumulation half of it before v4.
+    if (it->op == CPS_DESC_TRANSPOSE)
+        rate *= 0.9;
+    else if (it->alu != CPS_DGE_COMPUTE_OP_NONE && s->t->gen < CPS_V4)
+        rate *= 0.5;
+    return ns_ps(p->bytes / rate + p->n * s->t->dma_descriptor_ns);
+}
+
+static void
+finish_part(cps_sim *s, unsigned ring_no, xfer *x)
+{
+    queue *q = &s->queues.data[x->b->queue];
+    q->fifo[ring_no].head = x->next[ring_no];
+    if (!x->next[ring_no])
+        q->fifo[ring_no].tail = NULL;
+    unsigned parts = (unsigned)s->t->dma_engines;
+    bool split = x->b->increment % parts == 0;
+    x->left--;
+    x->last = s->now;
+    cps_ps seen = s->now + ns_ps(x->b->to_var ? s->t->dma_store_ack_ns : s->t->dma_receipt_ns);
+    s->end = CPS_MAX(s->end, seen);
+    int32_t amount = split ? (int32_t)(x->b->increment / parts)
+                           : (x->left == 0 ? x->b->increment : 0);
+    if (amount)
+        ev_push(s, (event){.t = seen, .kind = EV_SEM, .a = x->b->semaphore, .b = NOT_QUEUE,
+                           .mode = CPS_UPDATE_SEM_ADD_IMM_READ, .amount = amount, .by = x->by});
+    if (x->left == 0) {
+        if (s->opts.trace) {
+            tev t = {.t = x->first, .dur = s->now - x->first,
+                     .track = (uint16_t)(16 + x->b->queue), .by = x->by, .value = x->b->bytes};
+            cps_vec_push(s->run_arena, &s->trace, t);
+        }
+    }
+}
+
+/* Lets a free DMA engine take its next packet. */
+static void
+serve(cps_sim *s, unsigned ring_no)
+{
+    dma_engine *d = &s->dma[ring_no];
+    uint32_t nq = s->queues.n;
+    while (!d->busy) {
+        xfer *x = NULL;
+        for (uint32_t k = 0; k < nq && !x; k++) {
+            uint32_t q = (d->turn + 1 + k) % nq;
+            xfer *h = s->queues.data[q].fifo[ring_no].head;
+            if (h && h->at[ring_no].start <= s->now) {
+                x = h;
+                d->turn = (uint16_t)q;
+            }
+        }
+        if (!x)
+            return;
+        const ring *r = &x->b->ring[ring_no];
+        if (x->at[ring_no].packet >= r->packets.n) {
+            finish_part(s, ring_no, x);
+            continue;
+        }
+        if (s->dma_busy++ == 0)
+            s->dma_since = s->now;
+        if (x->first == 0 || s->now < x->first)
+            x->first = s->now;
+        d->busy = true;
+        d->begin = s->now;
+        cps_ps t = s->now + service(s, x, &r->packets.data[x->at[ring_no].packet]);
+        ev_push(s, (event){.t = t, .kind = EV_DMA_DONE, .a = (uint8_t)ring_no, .x = x});
+    }
+}
+
+void
+dma_started(cps_sim *s, unsigned ring_no)
+{
+    serve(s, ring_no);
+}
+
+void
+dma_done(cps_sim *s, unsigned ring_no, xfer *x)
+{
+    const ring *r = &x->b->ring[ring_no];
+    move_packet(s, x, ring_no, &r->packets.data[x->at[ring_no].packet]);
+    s->dma[ring_no].busy = false;
+    if (--s->dma_busy == 0)
+        s->rep.dma_busy_ps += s->now - s->dma_since;
+    if (++x->at[ring_no].packet == r->packets.n)
+        finish_part(s, ring_no, x);
+    serve(s, ring_no);
+}
+
+void
+dma_submit(cps_sim *s, engine *e, const insn *i, block *b)
+{
+    queue *q = &s->queues.data[b->queue];
+    xfer *x = cps_new(s->run_arena, xfer);
+    unsigned n = (unsigned)s->t->dma_engines;
+    x->b = b;
+    x->by = i;
+    x->seq = ++q->seq;
+    x->trigger = s->now;
+    x->left = (uint8_t)n;
+    x->vc = e->vc;
+    q->vc = vc_join(s, q->vc, e->vc);
+    cps_ps issue = CPS_MAX(s->now, q->issue_free);
+    q->issue_free = issue + ns_ps(s->t->dma_issue_ns);
+    cps_ps first = issue + ns_ps(s->t->dma_start_ns);
+    s->rep.dma_transfers++;
+    int32_t share = b->increment % n == 0 ? (int32_t)(b->increment / n) : b->increment;
+    if (b->increment)
+        sync_issue(s, b->semaphore, CPS_ENGINES + b->queue, b->increment, share, q->vc, 0, x->seq,
+                   i);
+    unsigned k = 0;
+    for (unsigned r = 0; r < n; r++) {
+        bool moves = b->ring[r].packets.n != 0;
+        x->at[r].start = first + (moves ? k * ns_ps(s->t->dma_stagger_ns) : 0);
+        k += moves;
+        if (q->fifo[r].tail)
+            q->fifo[r].tail->next[r] = x;
+        else
+            q->fifo[r].head = x;
+        q->fifo[r].tail = x;
+        if (s->opts.checks & CPS_CHECK_RACES)
+            race_transfer(s, x, r);
+        ev_push(s, (event){.t = x->at[r].start, .kind = EV_DMA_START, .a = (uint8_t)r});
+    }
+}
+
+/* ---- triggers of prepared blocks ---- */
+
+bool
+prep_trigger(cps_sim *s, insn *i)
+{
+    char name[33] = {0};
+    memcpy(name, i->b.b + cps_fields[CPS_F_PSEUDO_DMA_TRIGGER_queue].byte, 32);
+    uint32_t id = (uint32_t)cps_isa_get(&i->b, CPS_F_PSEUDO_DMA_TRIGGER_block_id);
+    for (uint32_t k = 0; k < s->blocks.n; k++) {
+        block *b = s->blocks.data[k];
+        if (b->id != id || strcmp(s->queues.data[b->queue].name, name) != 0)
+            continue;
+        if (s->queues.data[b->queue].owner != i->engine)
+            return load_fail(s, i, CPS_E8203, "queue '%s' belongs to %s", name,
+                             cps_engine_name((cps_engine)s->queues.data[b->queue].owner));
+        i->block = b;
+        return true;
+    }
+    return load_fail(s, i, CPS_E8203, "there is no block %u of queue '%s'", id, name);
+}
+
+bool
+exec_trigger(cps_sim *s, engine *e, insn *i)
+{
+    dma_submit(s, e, i, i->block);
+    return true;
+}

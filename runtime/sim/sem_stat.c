@@ -1,0 +1,237 @@
+/* Statistics, searches and random numbers of the vector engine. */
+#include "runtime/sim/machine.h"
+
+#define F(x) (unsigned)cps_isa_get(&i->b, x)
+
+/* ---- batch-norm statistics ---- */
+
+/* count, mean, count * variance (population) of every second element from `first` on. */
+static void
+stats(const float *v, uint32_t n, uint32_t first, float *out)
+{
+    double sum = 0, sq = 0;
+    uint32_t count = 0;
+    for (uint32_t k = first; k < n; k += 2, count++)
+        sum += v[k];
+    double mean = count ? sum / count : 0;
+    for (uint32_t k = first; k < n; k += 2)
+        sq += (v[k] - mean) * (v[k] - mean);
+    out[0] = (float)count;
+    out[1] = (float)mean;
+    out[2] = (float)sq;
+}
+
+bool
+exec_bn_stats(cps_sim *s, engine *e, insn *i)
+{
+    (void)e;
+    const opnd *x = &i->op[0], *o = &i->op[1];
+    if (x->count > 512 || o->count != 6)
+        return run_fault(s, i, CPS_E8305, "%u elements to %u numbers; at most 512 to 6", x->count,
+                         o->count);
+    for (unsigned p = 0; p < i->rows; p++) {
+        float *v = s->row[0], y[6];
+        load_f32(s, x, p, v);
+        stats(v, x->count, 0, y);
+        stats(v, x->count, 1, y + 3);
+        store_f32(s, o, p, y);
+    }
+    return true;
+}
+
+bool
+exec_bn_aggr(cps_sim *s, engine *e, insn *i)
+{
+    (void)e;
+    const opnd *x = &i->op[0], *o = &i->op[1];
+    if (x->count % 3 || o->count != 2)
+        return run_fault(s, i, CPS_E8305, "%u numbers to %u; triples to 2", x->count, o->count);
+    for (unsigned p = 0; p < i->rows; p++) {
+        float *v = s->row[0], y[2];
+        double n = 0, sum = 0, sq = 0;
+        load_f32(s, x, p, v);
+        for (uint32_t k = 0; k < x->count; k += 3) {
+            n += v[k];
+            sum += (double)v[k] * v[k + 1];
+        }
+        double mean = n > 0 ? sum / n : 0;
+        for (uint32_t k = 0; k < x->count; k += 3)
+            sq += v[k + 2] + v[k] * (v[k + 1] - mean) * (v[k + 1] - mean);
+        y[0] = (float)mean;
+        y[1] = (float)(n > 0 ? sq / n : 0);
+        store_f32(s, o, p, y);
+    }
+    return true;
+}
+
+/* ---- the eight largest, and matching ---- */
+
+static bool
+eight(cps_sim *s, const insn *i, const opnd *o)
+{
+    return o->count == 8 || run_fault(s, i, CPS_E8305, "operand '%s' has %u elements, not 8",
+                                      cps_fields[o->field].name, o->count);
+}
+
+bool
+exec_max8(cps_sim *s, engine *e, insn *i)
+{
+    (void)e;
+    const opnd *x = &i->op[0], *o = &i->op[1];
+    if (!eight(s, i, o))
+        return false;
+    if (x->count < 8 || x->count > 16384)
+        return run_fault(s, i, CPS_E8305, "%u elements; 8 to 16384", x->count);
+    for (unsigned p = 0; p < i->rows; p++) {
+        float *v = s->row[0], top[8];
+        load_f32(s, x, p, v);
+        for (unsigned k = 0; k < 8; k++)
+            top[k] = -INFINITY;
+        for (uint32_t k = 0; k < x->count; k++) {
+            if (!(v[k] > top[7]))
+                continue;
+            unsigned at = 7;
+            for (; at > 0 && v[k] > top[at - 1]; at--)
+                top[at] = top[at - 1];
+            top[at] = v[k];
+        }
+        store_f32(s, o, p, top);
+    }
+    return true;
+}
+
+bool
+exec_match_load(cps_sim *s, engine *e, insn *i)
+{
+    if (!eight(s, i, &i->op[0]))
+        return false;
+    for (unsigned p = 0; p < i->rows; p++)
+        load_f32(s, &i->op[0], p, e->key[p]);
+    return true;
+}
+
+/* Position of the first element equal to `key` that is not taken; n when there is none. */
+static uint32_t
+first_match(const float *v, uint32_t n, float key, uint8_t *taken)
+{
+    for (uint32_t k = 0; k < n; k++) {
+        if (v[k] == key && !taken[k]) {
+            taken[k] = 1;
+            return k;
+        }
+    }
+    return n;
+}
+
+bool
+exec_find_index8(cps_sim *s, engine *e, insn *i)
+{
+    const opnd *x = &i->op[0], *o = &i->op[1];
+    if (!eight(s, i, o))
+        return false;
+    if (o->dtype != CPS_DT_U16 && o->dtype != CPS_DT_U32)
+        return run_fault(s, i, CPS_E8305, "positions are u16 or u32");
+    for (unsigned p = 0; p < i->rows; p++) {
+        float *v = s->row[0];
+        uint8_t *taken = (uint8_t *)s->row[1];
+        int64_t at[8];
+        load_f32(s, x, p, v);
+        memset(taken, 0, x->count);
+        for (unsigned k = 0; k < 8; k++) { // equal keys take ascending positions (NKI)
+            uint32_t m = first_match(v, x->count, e->key[p][k], taken);
+            at[k] = m < x->count ? m : UINT32_MAX; // a miss is all ones
+        }
+        store_i64(s, o, p, at);
+    }
+    return true;
+}
+
+bool
+exec_match_replace8(cps_sim *s, engine *e, insn *i)
+{
+    const opnd *x = &i->op[0], *o = &i->op[1];
+    float imm = cps_bits_f32(F(CPS_F_S4D4_MR_immediate));
+    if (x->count != o->count || x->count > 16384)
+        return run_fault(s, i, CPS_E8305, "%u elements in, %u out, limit 16384", x->count,
+                         o->count);
+    for (unsigned p = 0; p < i->rows; p++) {
+        float *v = s->row[0];
+        uint8_t *taken = (uint8_t *)s->row[1];
+        load_f32(s, x, p, v);
+        memset(taken, 0, x->count);
+        for (unsigned k = 8; k-- > 0;)
+            first_match(v, x->count, e->key[p][k], taken);
+        if (x->dtype == o->dtype) { // what is not replaced keeps its bits
+            uint8_t *raw = (uint8_t *)s->row[2];
+            uint64_t bits = 0;
+            cps_from_f32((cps_dtype)o->dtype, &bits, imm);
+            load_raw(s, x, p, raw);
+            for (uint32_t k = 0; k < x->count; k++) {
+                if (taken[k])
+                    memcpy(raw + (size_t)k * o->es, &bits, o->es);
+            }
+            store_raw(s, o, p, raw);
+            continue;
+        }
+        for (uint32_t k = 0; k < x->count; k++)
+            v[k] = taken[k] ? imm : v[k];
+        store_f32(s, o, p, v);
+    }
+    return true;
+}
+
+/* ---- random numbers: 32-bit Fibonacci LFSR, taps 32, 22, 2, 1 (compiler's simulator) ---- */
+
+static uint32_t
+next_word(engine *e, unsigned p)
+{
+    uint32_t x = e->lfsr[p];
+    for (unsigned k = 0; k < 32; k++) {
+        uint32_t bit = (x ^ x >> 10 ^ x >> 30 ^ x >> 31) & 1;
+        x = x >> 1 | bit << 31;
+    }
+    return e->lfsr[p] = x ? x : 1;
+}
+
+bool
+exec_rng(cps_sim *s, engine *e, insn *i)
+{
+    const opnd *o = &i->op[0];
+    for (unsigned p = 0; p < i->rows; p++) {
+        uint8_t *v = (uint8_t *)s->row[0];
+        for (uint32_t k = 0; k < o->count; k++) {
+            uint64_t w = next_word(e, p); // the least significant bits stay
+            memcpy(v + (size_t)k * o->es, &w, o->es);
+        }
+        store_raw(s, o, p, v);
+    }
+    return true;
+}
+
+bool
+prep_dropout(cps_sim *s, insn *i)
+{
+    i->rev = F(CPS_F_S3D3_DROPOUT_threshold_type) == CPS_DROPOUT_THRESHOLD_TYPE_KEEP_RATE;
+    return (i->op[0].count == i->op[1].count && i->op[0].es == i->op[1].es) ||
+           load_fail(s, i, CPS_E8202, "the sides differ in shape or type");
+}
+
+/* Keeps an element when u > threshold (drop rate) or u < threshold (keep rate). */
+bool
+exec_dropout(cps_sim *s, engine *e, insn *i)
+{
+    const opnd *x = &i->op[0], *o = &i->op[1];
+    float t[LANES];
+    scalar_f32(s, &i->sc[0], i->rows, t);
+    for (unsigned p = 0; p < i->rows; p++) {
+        uint8_t *v = (uint8_t *)s->row[0];
+        load_raw(s, x, p, v);
+        for (uint32_t k = 0; k < x->count; k++) {
+            float u = (float)((next_word(e, p) >> 8) + 0.5) * 0x1p-24f;
+            if (i->rev ? !(u < t[p]) : !(u > t[p]))
+                memset(v + (size_t)k * x->es, 0, x->es);
+        }
+        store_raw(s, o, p, v);
+    }
+    return true;
+}

@@ -1,0 +1,429 @@
+/* Semaphores and events: waits, updates, what a passed wait proves, and deadlock.
+ *
+ * A wait proves an earlier update only if the condition could not have become true without it.
+ * For `value >= v`: take every rise issued so far that does not itself follow the update in
+ * question; if those cannot reach v, the update must have happened. So a wait for 16 on a
+ * semaphore with two transfers outstanding proves neither of them, and one for 32 proves both.
+ * Falls count only when the waiter already knows of them. `<=` is the mirror image. */
+#include "runtime/sim/machine.h"
+
+static unsigned
+sources(const cps_sim *s)
+{
+    return CPS_ENGINES + s->queues.n;
+}
+
+void
+sync_reset(cps_sim *s)
+{
+    s->nclock = 2 * CPS_ENGINES + s->queues.n;
+    for (int i = 0; i < SEMS; i++)
+        s->sem[i] = (semaphore){.chain = NULL};
+}
+
+static sem_chain *
+chains(cps_sim *s, semaphore *m)
+{
+    if (!m->chain)
+        m->chain = cps_new_array(s->run_arena, sem_chain, sources(s));
+    return m->chain;
+}
+
+void
+sync_issue(cps_sim *s, unsigned sem, unsigned source, int32_t amount, int32_t share, vclock vc,
+           uint32_t rd, uint32_t wr, const insn *by)
+{
+    sem_chain *c = &chains(s, &s->sem[sem])[source];
+    const sem_rec *last = c->recs.n ? &c->recs.data[c->recs.n - 1] : NULL;
+    sem_rec r = {.vc = vc, .rd = rd, .wr = wr, .amount = amount, .share = share, .by = by,
+                 .up = (last ? last->up : 0) + (amount > 0 ? amount : 0),
+                 .down = (last ? last->down : 0) + (amount < 0 ? amount : 0),
+                 .shares = (last ? last->shares : 0) + share};
+    cps_vec_push(s->run_arena, &c->recs, r);
+}
+
+/* ---- what a wait proves ---- */
+
+/* Whether clock `vc` is past update `r` of `source`. */
+static bool
+past(vclock vc, unsigned source, const sem_rec *r)
+{
+    if (source >= CPS_ENGINES)
+        return vc[CPS_ENGINES + source] >= r->wr; // 2 * CPS_ENGINES + queue
+    return vc[2 * source] >= r->rd && vc[2 * source + 1] >= r->wr;
+}
+
+/* Sum of rises (falls) of chain `c` that do not follow update `r` of `source`; along a chain,
+ * once one update follows r all later ones do. */
+static int64_t
+not_after(const sem_chain *c, unsigned source, const sem_rec *r, bool rises)
+{
+    uint32_t lo = 0, hi = c->recs.n;
+    while (lo < hi) {
+        uint32_t mid = (lo + hi) / 2;
+        if (past(c->recs.data[mid].vc, source, r))
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    if (lo == 0)
+        return 0;
+    return rises ? c->recs.data[lo - 1].up : c->recs.data[lo - 1].down;
+}
+
+/* Sum of falls (rises) that the waiter knows of. */
+static int64_t
+known(cps_sim *s, const semaphore *m, vclock vc, bool rises)
+{
+    int64_t sum = 0;
+    for (unsigned c = 0; c < sources(s); c++) {
+        const sem_chain *ch = &m->chain[c];
+        uint32_t lo = 0, hi = ch->recs.n;
+        while (lo < hi) {
+            uint32_t mid = (lo + hi) / 2;
+            if (past(vc, c, &ch->recs.data[mid]))
+                lo = mid + 1;
+            else
+                hi = mid;
+        }
+        if (lo)
+            sum += rises ? ch->recs.data[lo - 1].up : ch->recs.data[lo - 1].down;
+    }
+    return sum;
+}
+
+/* The farthest the semaphore can get without update i of chain `src`. */
+static int64_t
+without(cps_sim *s, const semaphore *m, unsigned src, uint32_t i, bool rises)
+{
+    const sem_chain *own = &m->chain[src];
+    const sem_rec *r = &own->recs.data[i];
+    int64_t sum = rises ? r->up : r->down;
+    if (src >= CPS_ENGINES) {
+        // other DMA engines may be ahead: only one share of this transfer and of the later ones
+        // of its queue cannot have come
+        const sem_rec *last = &own->recs.data[own->recs.n - 1];
+        sum = (rises ? last->up : last->down) - (last->shares - (r->shares - r->share));
+    } else if ((r->amount > 0) == rises) {
+        sum -= r->amount;
+    }
+    for (unsigned c = 0; c < sources(s); c++) {
+        if (c != src)
+            sum += not_after(&m->chain[c], src, r, rises);
+    }
+    return sum;
+}
+
+static void
+join(cps_sim *s, engine *e, unsigned src, const sem_rec *r)
+{
+    e->vc = vc_join(s, e->vc, r->vc);
+    if (src >= CPS_ENGINES) {
+        e->vc = vc_with(s, e->vc, CPS_ENGINES + src, r->wr);
+    } else {
+        e->vc = vc_with(s, e->vc, 2 * src, r->rd);
+        e->vc = vc_with(s, e->vc, 2 * src + 1, r->wr);
+    }
+}
+
+/* The wait `value >= v` (rises) or `value <= v` (falls) has passed on `m`. */
+static void
+prove(cps_sim *s, engine *e, semaphore *m, int64_t v, bool rises)
+{
+    if (!m->chain)
+        return;
+    int64_t base = m->base + known(s, m, e->vc, !rises);
+    for (unsigned c = 0; c < sources(s); c++) {
+        sem_chain *ch = &m->chain[c];
+        uint32_t lo = 0, hi = ch->recs.n;
+        // along a chain, leaving out a later update leaves more to reach v with
+        while (lo < hi) {
+            uint32_t mid = (lo + hi) / 2;
+            int64_t w = base + without(s, m, c, mid, rises);
+            if (rises ? w < v : w > v)
+                lo = mid + 1;
+            else
+                hi = mid;
+        }
+        // the last one whose sign fits
+        while (lo > 0 && (ch->recs.data[lo - 1].amount > 0) != rises)
+            lo--;
+        if (lo > 0 && !past(e->vc, c, &ch->recs.data[lo - 1]))
+            join(s, e, c, &ch->recs.data[lo - 1]);
+    }
+}
+
+/* ---- waits ---- */
+
+static int32_t
+wait_value(const engine *e, const insn *i, unsigned w)
+{
+    uint32_t v = i->sy.wait_value[w];
+    return (int32_t)(i->sy.wait_mode[w] & 0x80 ? e->reg[v % REGS] : v);
+}
+
+bool
+sync_ready(cps_sim *s, engine *e, const insn *i, unsigned w)
+{
+    const semaphore *m = &s->sem[i->sy.wait_idx[w]];
+    int64_t v = wait_value(e, i, w);
+    switch (i->sy.wait_mode[w]) {
+    case CPS_WAIT_SEM_EQ_IMM:
+    case CPS_WAIT_SEM_EQ_REG:
+        return m->value == v;
+    case CPS_WAIT_SEM_LT_IMM:
+    case CPS_WAIT_SEM_LT_REG:
+        return m->value < v;
+    case CPS_WAIT_SEM_LE_IMM:
+    case CPS_WAIT_SEM_LE_REG:
+        return m->value <= v;
+    case CPS_WAIT_SEM_GT_IMM:
+    case CPS_WAIT_SEM_GT_REG:
+        return m->value > v;
+    case CPS_WAIT_SEM_GE_IMM:
+    case CPS_WAIT_SEM_GE_REG:
+        return m->value >= v;
+    case CPS_WAIT_EVT_SET:
+    case CPS_WAIT_EVT_SET_THEN_CLEAR:
+        return m->event;
+    case CPS_WAIT_EVT_CLEAR:
+    case CPS_WAIT_EVT_CLEAR_THEN_SET:
+        return !m->event;
+    default:
+        run_fault(s, i, CPS_E8305, "wait mode 0x%02x has no meaning here", i->sy.wait_mode[w]);
+        return false;
+    }
+}
+
+void
+sync_pass(cps_sim *s, engine *e, const insn *i)
+{
+    for (unsigned w = 0; w < i->sy.nwait; w++) {
+        semaphore *m = &s->sem[i->sy.wait_idx[w]];
+        int64_t v = wait_value(e, i, w);
+        switch (i->sy.wait_mode[w] & 0x0F) {
+        case CPS_WAIT_SEM_EQ_IMM:
+            prove(s, e, m, v, true);
+            prove(s, e, m, v, false);
+            break;
+        case CPS_WAIT_SEM_LT_IMM:
+            prove(s, e, m, v - 1, false);
+            break;
+        case CPS_WAIT_SEM_LE_IMM:
+            prove(s, e, m, v, false);
+            break;
+        case CPS_WAIT_SEM_GT_IMM:
+            prove(s, e, m, v + 1, true);
+            break;
+        case CPS_WAIT_SEM_GE_IMM:
+            prove(s, e, m, v, true);
+            break;
+        default: // events: one bit, the last change is what was seen
+            if (m->event_vc) {
+                e->vc = vc_join(s, e->vc, m->event_vc);
+                e->vc = vc_with(s, e->vc, 2u * m->event_by, m->event_rd);
+                e->vc = vc_with(s, e->vc, 2u * m->event_by + 1, m->event_wr);
+            }
+            if (i->sy.wait_mode[w] == CPS_WAIT_EVT_SET_THEN_CLEAR)
+                m->event = false;
+            if (i->sy.wait_mode[w] == CPS_WAIT_EVT_CLEAR_THEN_SET)
+                m->event = true;
+            break;
+        }
+    }
+}
+
+/* ---- updates ---- */
+
+void
+sync_updates(cps_sim *s, engine *e, const insn *i, cps_ps read, cps_ps complete)
+{
+    for (unsigned u = 0; u < i->sy.nupdate; u++) {
+        uint8_t mode = i->sy.update_mode[u];
+        bool done = mode & 0x10;
+        uint32_t v = i->sy.update_value[u];
+        if (mode & 0x80)
+            v = e->reg[v % REGS];
+        event ev = {.t = (done ? complete : read) + ns_ps(s->t->sync_semaphore_ns),
+                    .kind = EV_SEM,
+                    .a = i->sy.update_idx[u],
+                    .b = e->id,
+                    .mode = mode & 0x0F,
+                    .by = i,
+                    .vc = e->vc,
+                    .rd = e->count,
+                    .wr = done ? e->count : e->vc[2 * e->id + 1]};
+        switch (mode & 0x0F) {
+        case CPS_UPDATE_SEM_INC_READ:
+            ev.amount = 1;
+            break;
+        case CPS_UPDATE_SEM_DEC_READ:
+            ev.amount = -1;
+            break;
+        case CPS_UPDATE_SEM_ADD_IMM_READ:
+            ev.amount = (int32_t)v;
+            break;
+        case CPS_UPDATE_SEM_SUB_IMM_READ:
+            ev.amount = (int32_t)-v;
+            break;
+        case CPS_UPDATE_SEM_WR_IMM_READ:
+            ev.amount = (int32_t)v;
+            break;
+        case CPS_UPDATE_EVT_SET_READ:
+        case CPS_UPDATE_EVT_CLR_READ:
+            break;
+        default:
+            run_fault(s, i, CPS_E8305, "update mode 0x%02x has no meaning here", mode);
+            return;
+        }
+        bool counts = ev.mode >= CPS_UPDATE_SEM_INC_READ && ev.mode != CPS_UPDATE_SEM_WR_IMM_READ;
+        if (counts)
+            sync_issue(s, ev.a, e->id, ev.amount, ev.amount, ev.vc, ev.rd, ev.wr, i);
+        ev_push(s, ev);
+    }
+}
+
+void
+sync_apply(cps_sim *s, const event *ev)
+{
+    semaphore *m = &s->sem[ev->a];
+    switch (ev->mode) {
+    case CPS_UPDATE_EVT_SET_READ:
+    case CPS_UPDATE_EVT_CLR_READ:
+        if (ev->mode == CPS_UPDATE_EVT_SET_READ && m->event) {
+            run_fault(s, ev->by, CPS_E8305, "event %u is set while it is set", ev->a);
+            return;
+        }
+        m->event = ev->mode == CPS_UPDATE_EVT_SET_READ;
+        m->event_vc = ev->vc;
+        m->event_rd = ev->rd;
+        m->event_wr = ev->wr;
+        m->event_by = (uint8_t)ev->b;
+        break;
+    case CPS_UPDATE_SEM_WR_IMM_READ:
+        // What was counted before no longer means anything; the value itself is the writer's.
+        for (unsigned c = 0; m->chain && c < sources(s); c++)
+            m->chain[c].recs.n = 0;
+        m->value = ev->amount;
+        m->base = 0;
+        if (ev->amount)
+            sync_issue(s, ev->a, ev->b, ev->amount, ev->amount, ev->vc, ev->rd, ev->wr, ev->by);
+        break;
+    default:
+        m->value = (int32_t)((uint32_t)m->value + (uint32_t)ev->amount); // wraps
+        break;
+    }
+    if (s->opts.trace) {
+        tev t = {.t = s->now, .track = (uint16_t)(1024 + ev->a), .by = ev->by, .value = m->value};
+        cps_vec_push(s->run_arena, &s->trace, t);
+    }
+    for (int e = 0; e < CPS_ENGINES; e++) {
+        engine *en = &s->eng[e];
+        if (!en->blocked)
+            continue;
+        const insn *i = &en->code[en->pc];
+        for (unsigned w = 0; w < i->sy.nwait; w++) {
+            if (i->sy.wait_idx[w] == ev->a) {
+                en->blocked = false;
+                ev_push(s, (event){.t = s->now, .kind = EV_ENGINE, .a = (uint8_t)e});
+                break;
+            }
+        }
+    }
+}
+
+bool
+exec_sem_clear(cps_sim *s, engine *e, insn *i)
+{
+    (void)e;
+    uint64_t mode = cps_isa_get(&i->b, CPS_F_CTRL_ER_clear);
+    unsigned first = (unsigned)cps_isa_get(&i->b, CPS_F_CTRL_ER_first);
+    unsigned last = (unsigned)cps_isa_get(&i->b, CPS_F_CTRL_ER_last);
+    for (unsigned k = 0; k < SEMS; k++) {
+        bool hit = mode == CPS_SEM_CLEAR_MODE_RANGE
+                       ? k >= first && k <= last
+                       : cps_isa_get_elem(&i->b, CPS_F_CTRL_ER_bitmask, k / 32) >> k % 32 & 1;
+        if (!hit)
+            continue;
+        event ev = {.kind = EV_SEM, .a = (uint8_t)k, .b = i->engine, .by = i,
+                    .mode = CPS_UPDATE_SEM_WR_IMM_READ};
+        sync_apply(s, &ev);
+    }
+    return true;
+}
+
+/* ---- deadlock ---- */
+
+/* An engine whose remaining code would raise semaphore `sem`; CPS_ENGINES when there is none. */
+static unsigned
+raiser(const cps_sim *s, unsigned sem, const insn **at)
+{
+    for (unsigned e = 0; e < CPS_ENGINES; e++) {
+        const engine *en = &s->eng[e];
+        if (en->halted)
+            continue;
+        for (uint32_t k = en->pc; k < en->n; k++) {
+            const insn *i = &en->code[k];
+            for (unsigned u = 0; u < i->sy.nupdate; u++) {
+                if (i->sy.update_idx[u] == sem) {
+                    *at = i;
+                    return e;
+                }
+            }
+            if (i->block && i->block->semaphore == sem) {
+                *at = i;
+                return e;
+            }
+        }
+    }
+    return CPS_ENGINES;
+}
+
+void
+sync_deadlock(cps_sim *s)
+{
+    unsigned first = 0;
+    while (first < CPS_ENGINES && !s->eng[first].blocked)
+        first++;
+    cps_error(s->d, CPS_E8301, CPS_NOSPAN, "kernel '%s' is deadlocked: nothing can go on",
+              s->k->name);
+    // Engines that wait outside the cycle come last; start where the walk repeats.
+    unsigned e = first, seen = 0;
+    const insn *at = NULL;
+    for (unsigned n = 0; n < CPS_ENGINES && e < CPS_ENGINES && !(seen >> e & 1); n++) {
+        seen |= 1u << e;
+        engine *en = &s->eng[e];
+        if (!en->blocked)
+            break;
+        const insn *i = &en->code[en->pc];
+        unsigned w = 0;
+        while (w + 1 < i->sy.nwait && sync_ready(s, en, i, w))
+            w++;
+        unsigned sem = i->sy.wait_idx[w];
+        bool evt = (i->sy.wait_mode[w] & 0x0F) >= CPS_WAIT_EVT_SET;
+        cps_buf b = {0}, c = {0};
+        insn_name(s, i, &b);
+        e = raiser(s, sem, &at);
+        if (e < CPS_ENGINES)
+            insn_name(s, at, &c);
+        else
+            cps_buf_puts(&c, "nothing that is left");
+        if (evt)
+            cps_note(s->d, CPS_NOSPAN, "%s waits for event %u, which %s would set", b.data, sem,
+                     c.data);
+        else
+            cps_note(s->d, CPS_NOSPAN, "%s waits for semaphore %u (is %lld, wants %d), which %s "
+                     "would raise", b.data, sem, (long long)s->sem[sem].value,
+                     wait_value(en, i, w), c.data);
+        cps_buf_fini(&b);
+        cps_buf_fini(&c);
+    }
+    for (unsigned k = 0; k < CPS_ENGINES; k++) {
+        if (!s->eng[k].blocked || seen >> k & 1)
+            continue;
+        cps_buf b = {0};
+        insn_name(s, &s->eng[k].code[s->eng[k].pc], &b);
+        cps_note(s->d, CPS_NOSPAN, "%s waits too", b.data);
+        cps_buf_fini(&b);
+    }
+}
