@@ -206,8 +206,10 @@ cps_deps_find(cps_deps *d, uint32_t op, cps_oplist *out)
     for (uint32_t i = 0; i < m->nacc; i++) {
         const cps_macc *a = &d->p->accs.data[m->acc + i];
         table *t = table_of(d, a);
+        if (!t->b)
+            continue;
         d->scan++;
-        for (int64_t k = a->base / t->grain; t->b && k <= (hull_end(a) - 1) / t->grain; k++)
+        for (int64_t k = a->base / t->grain; k <= (hull_end(a) - 1) / t->grain; k++)
             look(d, &t->b[k], a, op, out);
     }
     for (uint32_t i = 0; i < m->nacc; i++) {

@@ -6,9 +6,7 @@
  * descriptors of one block. One queue per engine and kind (into the core, out of it, other); the
  * queue is in order, every transfer has a semaphore of its own (sync.c).
  *
- * An indexed view gathers or scatters rows: one DMA_INDIRECT record that reads the indices from
- * SBUF, on POOL, whose software descriptor generation follows them (NKI DGE guide). A view moved
- * by a register is a DMA_DIRECT2D record with its address in registers (control.c). */
+ * Views moved by an index tile or a register are dge.c's. */
 #include "codegen/select.h"
 
 typedef struct side {
@@ -47,20 +45,28 @@ side_of(cps_sel *s, const cps_tinst *x, const cps_tview *v, side *o)
     return true;
 }
 
-static const char *
-queue_name(cps_sel *s, cps_engine e, const cps_tview *from, const cps_tview *to, uint32_t *id)
+uint8_t
+cps_sel_queue(cps_sel *s, const char *name, uint32_t *id)
+{
+    for (uint32_t i = 0; i < s->queues.n; i++)
+        if (cps_streq(s->queues.data[i].name, name)) {
+            *id = s->queues.data[i].blocks++;
+            return (uint8_t)i;
+        }
+    cps_assert(s->queues.n < CPS_QUEUES);
+    cps_vec_push(s->g->arena, &s->queues, ((cps_queue){name, 1}));
+    *id = 0;
+    return (uint8_t)(s->queues.n - 1);
+}
+
+// One queue per engine and kind.
+static uint8_t
+queue_of(cps_sel *s, cps_engine e, const cps_tview *from, const cps_tview *to, uint32_t *id)
 {
     bool in = cps_sel_buf(s, from)->space == CPS_HBM, out = cps_sel_buf(s, to)->space == CPS_HBM;
     const char *name = cps_arena_printf(s->g->arena, "q_%s_%s", cps_engine_name(e),
                                         in && !out ? "in" : out && !in ? "out" : "data");
-    for (uint32_t i = 0; i < s->queues.n; i++)
-        if (cps_streq(s->queues.data[i].name, name)) {
-            *id = s->queues.data[i].blocks++;
-            return s->queues.data[i].name;
-        }
-    cps_vec_push(s->g->arena, &s->queues, ((cps_queue){name, 1}));
-    *id = 0;
-    return name;
+    return cps_sel_queue(s, name, id);
 }
 
 // A walk as sizes and steps in bytes, innermost first, its first entry the contiguous run.
@@ -203,13 +209,15 @@ cps_sel_dma(cps_sel *s, const cps_tinst *x)
     if (!descriptors(s, x, &from, &to))
         return false;
     k.ndesc = s->p->k->descs.n - k.first;
-    k.queue = queue_name(s, k.owner, src, dst, &k.id);
+    uint8_t queue = queue_of(s, k.owner, src, dst, &k.id);
+    k.queue = s->queues.data[queue].name;
     cps_vec_push(s->g->arena, &s->p->k->blocks, k);
     cps_bundle b = cps_isa_new(CPS_INSN_PSEUDO_DMA_TRIGGER, s->g->t->gen);
     put_name(&b, CPS_F_PSEUDO_DMA_TRIGGER_queue, k.queue);
     cps_isa_set(&b, CPS_F_PSEUDO_DMA_TRIGGER_block_id, k.id);
     cps_mop *m = cps_sel_op(s, CPS_M_DMA, k.owner, &b, x->loc);
     m->block = s->p->k->blocks.n;
+    m->queue = queue;
     cps_sel_touch(s, src, false);
     cps_sel_touch(s, dst, true);
     if (cps_tinst_get(x, CPS_TA_ACCUMULATE, 0))

@@ -1,8 +1,8 @@
 /* Emission: the machine program becomes streams, relocations and source places.
  *
  * The first wait of an operation is in its bundle already; further ones become EVENT_SEMAPHORE
- * records before it. Branch distances are counted in records from the one after the branch (the
- * unit is not documented; runtime builders write such small numbers). */
+ * records before it. Branch distances are counted in records from the branch itself (the unit is
+ * not documented; runtime builders write such small numbers). */
 #include "codegen/isa/text.h"
 #include "codegen/pass.h"
 #include "runtime/base/map.h"
@@ -80,8 +80,9 @@ cps_pass_emit(cps_cg *g, cps_mprog *p)
         const cps_mop *m = &p->ops.data[i];
         next[m->engine] += m->nwait > 1 ? m->nwait : 1;
         if (m->target) {
-            int64_t d = (int64_t)at[m->engine][m->target] - (int64_t)next[m->engine];
-            cps_isa_set(&p->k->stream[m->engine].code.data[next[m->engine] - 1],
+            uint32_t here = next[m->engine] - 1;
+            int64_t d = (int64_t)at[m->engine][m->target] - (int64_t)here;
+            cps_isa_set(&p->k->stream[m->engine].code.data[here],
                         CPS_F_CTRL_BR_branch, (uint64_t)d);
         }
     }

@@ -155,6 +155,9 @@ dma_engine(const cps_cg *g, const cps_tinst *x)
     // Only the software DGE follows indices, and POOL owns it (NKI DGE guide).
     if (src->index || g->f->views.data[x->out[0].id].index)
         return CPS_POOL;
+    // Only from v3 on do other engines generate descriptors for moving views.
+    if ((src->reg || g->f->views.data[x->out[0].id].reg) && g->t->gen == CPS_V2)
+        return CPS_POOL;
     bool ready = b->space == CPS_HBM && (b->role == CPS_IN || b->role == CPS_DATA);
     return ready ? CPS_SP : CPS_POOL;
 }

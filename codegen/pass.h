@@ -33,6 +33,7 @@ bool cps_pass_order(cps_cg *g);
 bool cps_pass_alloc(cps_cg *g);
 
 /* ---- machine program ---- */
+#define CPS_QUEUES 32
 #define CPS_ACC_DIMS (CPS_TILE_DIMS + 1)
 
 /* One access of memory by physical address: `run` contiguous bytes at base + sum of i_k * step_k.
@@ -63,6 +64,7 @@ typedef struct cps_mop {
     cps_bundle code;
     uint32_t acc, nacc;    /* in prog->accs */
     uint32_t block;        /* DMA by descriptors: index into kbin->blocks + 1 */
+    uint8_t queue;         /* DMA: the in-order queue it travels on */
     uint16_t sem_field;    /* DMA by record: the field that names the semaphore */
     uint32_t after;        /* index + 1 of an operation that must be complete; 0 none */
     uint32_t label;        /* this operation carries label `label` (per engine); 0 none */

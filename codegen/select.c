@@ -613,13 +613,7 @@ fill_register(cps_sel *s, const cps_tinst *x, uint32_t bits)
     unsigned i = s->fill_next++ % CPS_SEL_FILLS;
     s->fill_known[i] = true;
     s->fill[i] = bits;
-    enc c = begin(s, x, CPS_INSN_MOVE);
-    SET(CTRL_MV_num_mov, 1);
-    SET(CTRL_MV_dtype, cps_dtypes[CPS_DT_FP32].wire);
-    SET(CTRL_MV_source, CPS_DATA_SRC_IMMEDIATE);
-    cps_isa_set_elem(&c.b, CPS_F_CTRL_MV_dst_regs, 0, first + i);
-    cps_isa_set_elem(&c.b, CPS_F_CTRL_MV_imm, 0, bits);
-    cps_sel_op(s, CPS_M_SEQ, CPS_POOL, &c.b, x->loc);
+    cps_sel_move(s, CPS_POOL, first + i, bits, x->loc);
     return first + i;
 }
 

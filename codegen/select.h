@@ -12,12 +12,20 @@ typedef struct cps_weights {
     uint8_t fp32_mode, transpose, perf, row_grp, col_grp;
 } cps_weights;
 
+/* An open loop or branch. */
+typedef struct cps_open {
+    const cps_tinst *x;
+    uint32_t again, past, end; /* labels: loop body; else part; behind everything */
+} cps_open;
+
 typedef struct cps_queue {
     const char *name;
     uint32_t blocks;
 } cps_queue;
 
-#define CPS_SEL_FILLS 8 /* registers of POOL that keep fill values */
+/* Registers: those of REG buffers from 0, then scratch, then the fill values POOL keeps. */
+#define CPS_SEL_SCRATCH 8
+#define CPS_SEL_FILLS 8
 
 typedef struct cps_sel {
     cps_cg *g;
@@ -35,8 +43,9 @@ typedef struct cps_sel {
     CPS_VEC(cps_queue) queues;
     cps_map labels;         /* tile label -> operation + 1 */
     uint32_t first_op;      /* of the instruction under selection */
-    CPS_VEC(uint32_t) open; /* control.c: open loops and branches */
-    unsigned regs;          /* registers given to REG buffers */
+    CPS_VEC(cps_open) open; /* control.c: open loops and branches */
+    unsigned scratch;       /* first of the scratch registers */
+    unsigned scratch_next;
     bool ok;
 } cps_sel;
 
@@ -72,6 +81,15 @@ bool cps_sel_moving_dma(cps_sel *s, const cps_tinst *x);
 bool cps_sel_control(cps_sel *s, const cps_tinst *x);
 /* Registers: one for each REG buffer, the same on every engine. */
 bool cps_sel_registers(cps_sel *s);
+/* Forgets what engines hold: another way may lead here. */
+void cps_sel_forget(cps_sel *s);
+/* Index of an in-order queue by name; `id` gets the number of its next block. */
+uint8_t cps_sel_queue(cps_sel *s, const char *name, uint32_t *id);
+/* Register arithmetic on engine `e`: reg `to` = `from` op `imm`, in 32 bits. */
+void cps_sel_alu(cps_sel *s, cps_engine e, unsigned op, unsigned to, unsigned from, uint32_t imm,
+                 cps_span loc);
+void cps_sel_move(cps_sel *s, cps_engine e, unsigned to, uint32_t value, cps_span loc);
+unsigned cps_sel_scratch(cps_sel *s); /* two registers: the one given and the next */
 /* Emits what computes the address of a moving view into a scratch register of engine `e`;
  * `base` is the address at register value 0. Returns the register. */
 uint8_t cps_sel_address(cps_sel *s, cps_engine e, const cps_tview *v, uint32_t base, cps_span loc);

@@ -7,10 +7,11 @@
  * rotating set, which rises by 16, and its number of uses gives the threshold. Transfers also wait
  * for datapath operations of the engine that starts them: starting is in order, reading is not.
  *
- * What is known. Each engine carries a clock: for every engine the latest operation known to be
- * complete, for every transfer semaphore the uses known to be complete. Waiting for an operation
- * brings all its engine knew when it started (and, for a datapath operation, all before it in its
- * engine). A dependence that is already known costs nothing; the latest is waited for first, since
+ * What is known. Each engine carries a clock: for every engine and every queue the latest
+ * operation known to be complete. Waiting for an operation brings all its engine knew when it
+ * started, and everything before it in its engine's datapath or in its queue: all 16 DMA engines
+ * take the transfers of a queue in order, and a transfer is complete when all have signalled (NKI
+ * DMA guide). A dependence that is already known costs nothing; the latest is waited for first, since
  * it tends to bring the others.
  *
  * Reuse. A transfer semaphore is used again only by a transfer whose starting engine knows that
@@ -36,13 +37,13 @@
 
 typedef struct clock_ {
     uint32_t unit[CPS_ENGINES]; // operations known complete, by 1-based number in the engine
-    uint16_t dma[SEMS];         // uses known complete
+    uint32_t queue[CPS_QUEUES]; // transfers known complete, by 1-based number in the queue
 } clock_;
 
 // What sync knows about one operation.
 typedef struct node {
     const clock_ *knew; // when it started
-    uint32_t number;    // datapath: 1-based in its engine, in this section
+    uint32_t number;    // 1-based in its engine's datapath or in its queue, in this section
     uint32_t rank;      // datapath: signals of the engine up to and with this one
     uint32_t raw, nraw; // waits: operations, in `raws`
     uint16_t use;       // transfer: which use of its semaphore
@@ -56,7 +57,8 @@ typedef struct sync {
     node *nodes;
     CPS_VEC(uint32_t) raws;
     const clock_ *now[CPS_ENGINES];
-    uint32_t count[CPS_ENGINES], signals[CPS_ENGINES];
+    uint32_t from; // first operation of the section
+    uint32_t count[CPS_ENGINES], signals[CPS_ENGINES], transfers[CPS_QUEUES];
     unsigned base, arrive, go, first, limit; // semaphore numbers
     unsigned used;                           // one past the highest
     uint16_t uses[SEMS];
@@ -71,7 +73,7 @@ known(const sync *s, cps_engine e, uint32_t op)
     const cps_mop *m = &s->p->ops.data[op];
     const node *n = &s->nodes[op];
     if (m->kind == CPS_M_DMA)
-        return s->now[e]->dma[n->sem] >= n->use;
+        return s->now[e]->queue[m->queue] >= n->number;
     return s->now[e]->unit[m->engine] >= n->number;
 }
 
@@ -87,10 +89,10 @@ wait_for(sync *s, cps_engine e, uint32_t op, node *who)
     *c = *s->now[e];
     for (int i = 0; i < CPS_ENGINES; i++)
         c->unit[i] = CPS_MAX(c->unit[i], n->knew->unit[i]);
-    for (unsigned i = s->first; i < s->used; i++)
-        c->dma[i] = CPS_MAX(c->dma[i], n->knew->dma[i]);
+    for (int i = 0; i < CPS_QUEUES; i++)
+        c->queue[i] = CPS_MAX(c->queue[i], n->knew->queue[i]);
     if (m->kind == CPS_M_DMA) {
-        c->dma[n->sem] = CPS_MAX(c->dma[n->sem], n->use);
+        c->queue[m->queue] = CPS_MAX(c->queue[m->queue], n->number);
     } else {
         c->unit[m->engine] = CPS_MAX(c->unit[m->engine], n->number);
         m->signal = true;
@@ -126,7 +128,7 @@ take_semaphore(sync *s, cps_engine e, node *who)
 {
     unsigned oldest = s->first;
     for (unsigned i = s->first; i < s->used; i++) {
-        if (s->now[e]->dma[i] >= s->uses[i])
+        if (!s->uses[i] || known(s, e, s->last[i]))
             return i;
         if (s->last[i] < s->last[oldest])
             oldest = i;
@@ -147,13 +149,15 @@ visit(sync *s, uint32_t op)
     n->raw = s->raws.n;
     s->found.n = 0;
     cps_deps_find(s->deps, op, &s->found);
-    if (m->after)
+    // Behind a barrier everything is complete; what the sequencer did is in order anyway.
+    if (m->after > s->from && s->p->ops.data[m->after - 1].kind != CPS_M_SEQ)
         cps_vec_push(s->g->arena, &s->found, m->after - 1);
     wait_all(s, m, n);
     if (m->kind == CPS_M_DMA) {
         unsigned sem = take_semaphore(s, (cps_engine)m->engine, n);
         n->sem = (uint8_t)sem;
         n->use = ++s->uses[sem];
+        n->number = ++s->transfers[m->queue];
         s->last[sem] = op;
         if (m->block)
             s->p->k->blocks.data[m->block - 1].semaphore = (uint8_t)sem;
@@ -171,7 +175,7 @@ outstanding(sync *s)
 {
     s->found.n = 0;
     for (unsigned i = s->first; i < s->used; i++)
-        if (s->uses[i] && s->now[CPS_SP]->dma[i] < s->uses[i])
+        if (s->uses[i] && !known(s, CPS_SP, s->last[i]))
             cps_vec_push(s->g->arena, &s->found, s->last[i]);
 }
 
@@ -184,6 +188,7 @@ section_begin(sync *s)
         s->count[e] = s->signals[e] = 0;
     }
     memset(s->uses, 0, sizeof s->uses);
+    memset(s->transfers, 0, sizeof s->transfers);
     cps_deps_clear(s->deps);
 }
 
@@ -291,14 +296,13 @@ cps_pass_sync(cps_cg *g, cps_mprog *p)
     cps_vec_push(g->arena, &p->ops, last);
     s.nodes = cps_new_array(g->arena, node, p->ops.n);
     section_begin(&s);
-    uint32_t from = 0;
     for (uint32_t i = 0; i < p->ops.n; i++) {
         if (p->ops.data[i].kind == CPS_M_BARRIER) {
-            section_end(&s, from, i);
+            section_end(&s, s.from, i);
             outstanding(&s);
             barrier(&s, &p->ops.data[i]);
             section_begin(&s);
-            from = i + 1;
+            s.from = i + 1;
         } else if (i + 1 < p->ops.n) {
             visit(&s, i);
         }
@@ -310,7 +314,7 @@ cps_pass_sync(cps_cg *g, cps_mprog *p)
     wait_all(&s, &p->ops.data[p->ops.n - 1], n);
     if (!n->nraw)
         p->ops.n--;
-    section_end(&s, from, p->ops.n);
+    section_end(&s, s.from, p->ops.n);
     for (uint32_t i = 0; i < s.out.n; i++) {
         cps_bundle *b = &s.out.data[i].code;
         if (barriers && b->b[0] == cps_isa_opcode(CPS_INSN_EVENT_SEMAPHORE_RANGE_CLEAR, g->t->gen))
