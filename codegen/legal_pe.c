@@ -123,7 +123,7 @@ identity(cps_legal *l, cps_dtype t, cps_span loc)
     diag.nin = 2;
     diag.in[0] = cps_to_view(view);
     diag.in[1] = cps_to_imm(1);
-    cps_tlist list = {.n = 1, .v = {-1}};
+    cps_tlist list = {.n = 1, .v = {-1, 128}}; // step, and behind it the count
     cps_vec_push(l->f->arena, &l->f->lists, list);
     cps_tinst_set(&diag, CPS_TA_OP0, CPS_ALU_IS_NE);
     cps_tinst_set(&diag, CPS_TA_BASE, 0);
