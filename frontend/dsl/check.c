@@ -192,8 +192,9 @@ check_fn_call(checker *c, const cps_ast_call *e, const cps_ast_fn *fn)
     for (uint32_t k = 0; k < fn->n; k++)
         need += !fn->param[k].dflt;
     if (plain > fn->n || e->n < need) {
+        const char *least = need < fn->n ? cps_arena_printf(c->s->arena, "%u to ", need) : "";
         cps_error(c->d, CPS_E2211, e->head.span, "`%s` takes %s%u argument%s, %u given",
-                  fn->name.text, need < fn->n ? "up to " : "", fn->n, fn->n == 1 ? "" : "s", e->n);
+                  fn->name.text, least, fn->n, fn->n == 1 ? "" : "s", e->n);
         cps_note(c->d, fn->name.span, "declared here");
     }
 }
@@ -217,8 +218,8 @@ check_op_call(checker *c, const cps_ast_call *e, const cps_ast_op *op)
         }
     }
     if (plain > op->noperand) {
-        cps_error(c->d, CPS_E2211, e->head.span, "`%s` takes up to %u operands, %u given",
-                  op->name.text, op->noperand, plain);
+        cps_error(c->d, CPS_E2211, e->head.span, "`%s` takes up to %u operand%s, %u given",
+                  op->name.text, op->noperand, op->noperand == 1 ? "" : "s", plain);
         cps_note(c->d, op->name.span, "declared here");
     }
 }
@@ -998,7 +999,7 @@ cps_dsl_set_check(cps_dsl_set *s)
     for (uint32_t k = 0; k < s->modules.n; k++) { // grows while operators are looked up
         cps_dsl_module *m = s->modules.data[k];
         unsigned errors = cps_diags_errors(s->diags);
-        for (uint32_t i = 0; i < m->ast->n && !m->checked; i++)
+        for (uint32_t i = 0; i < m->ast->n && m->parsed && !m->checked; i++)
             check_item(s, m, m->ast->item[i]);
         m->checked = true;
         m->ok = m->ok && cps_diags_errors(s->diags) == errors;

@@ -53,7 +53,7 @@ cps_eval_flush_trail(cps_eval *ev)
                 cps_note(ev->c.diags, CPS_NOSPAN, "in %s = %s, iteration %lld of %lld",
                          t->bind->name.text, cps_cv_text(ev->c.arena, t->v), (long long)t->i,
                          (long long)t->count);
-        } else if (t->call) {
+        } else if (t->call && t->call->head.span.file) {
             cps_note(ev->c.diags, t->call->head.span, "`%s` was called from here", t->fn);
         }
     }
@@ -357,7 +357,8 @@ integers(cps_eval *ev, cps_ast_bin op, cps_span at, int64_t a, int64_t b, cps_cv
     case CPS_BIN_DIV:
     case CPS_BIN_MOD:
         if (b == 0)
-            return cps_eval_error(ev, CPS_E2303, at, "%lld %s 0", (long long)a, text);
+            return cps_eval_error(ev, CPS_E2303, at, "%lld %s 0: division by zero", (long long)a,
+                                  text);
         if (a < 0 || b < 0) {
             cps_eval_error(ev, CPS_E2303, at, "%lld %s %lld: both must be non-negative",
                            (long long)a, text, (long long)b);
@@ -445,8 +446,12 @@ member_of(cps_eval *ev, cps_span at, cps_cv a, cps_cv b, cps_cv *out)
         *out = cps_cv_bool(a.u.i >= b.u.piece->start && a.u.i < b.u.piece->end);
         return true;
     }
-    if (b.kind != CPS_V_SET && b.kind != CPS_V_LIST && b.kind != CPS_V_TUPLE)
-        return mismatch(ev, CPS_BIN_IN, at, a, b);
+    if (b.kind != CPS_V_SET && b.kind != CPS_V_LIST && b.kind != CPS_V_TUPLE) {
+        mismatch(ev, CPS_BIN_IN, at, a, b);
+        if (b.kind == CPS_V_INT)
+            cps_help(ev->c.diags, "`in` binds tighter than `..`: put the range in parentheses");
+        return false;
+    }
     bool found = false;
     for (uint32_t i = 0; i < b.u.seq->n && !found; i++)
         found = cps_cv_eq(a, b.u.seq->item[i]);
@@ -610,7 +615,8 @@ static bool
 position(cps_eval *ev, cps_span at, cps_cv base, int64_t i, int64_t n, cps_cv *out)
 {
     if (i < 0 || i >= n)
-        return cps_eval_error(ev, CPS_E2307, at, "index %lld of %lld", (long long)i, (long long)n);
+        return cps_eval_error(ev, CPS_E2307, at, "index %lld is outside the %lld there are",
+                              (long long)i, (long long)n);
     *out = cps_cv_at(ev->c.arena, base, i);
     return true;
 }

@@ -216,7 +216,8 @@ enter(cps_dsl_set *s, const char *path, const char *text, size_t n)
     cps_dsl_module *m = cps_new(s->arena, cps_dsl_module);
     m->path = cps_arena_strdup(s->arena, path);
     cps_map_init(&m->names, s->arena);
-    m->ast = cps_dsl_parse(s->arena, s->syms, s->diags, source, &m->ok);
+    m->ast = cps_dsl_parse(s->arena, s->syms, s->diags, source, &m->parsed);
+    m->ok = m->parsed;
     cps_vec_push(s->arena, &s->modules, m);
     *cps_map_at_str(&s->by_path, path, NULL) = s->modules.n;
     unsigned errors = cps_diags_errors(s->diags);

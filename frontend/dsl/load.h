@@ -21,6 +21,7 @@ typedef struct cps_dsl_module {
     CPS_VEC(struct cps_dsl_module *) uses;
     cps_map names; /* sym -> index into `defs` + 1: own and used const, enum, fn */
     CPS_VEC(cps_dsl_def) defs;
+    bool parsed;  /* free of syntax errors: bodies are checked only then */
     bool ok;      /* parsed and checked without errors */
     bool checked; /* cps_dsl_set_check has been here */
 } cps_dsl_module;

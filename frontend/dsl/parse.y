@@ -302,7 +302,7 @@ names:
 
 body:
     '{' stmts '}' { $$ = cps_make_body(p, @$, $stmts); }
-  | '{' stmts error '}' { $$ = cps_make_body(p, @$, $stmts); }
+  | '{' stmts error '}' { $$ = cps_make_body(p, @$, $stmts); yyerrok; }
   ;
 stmts:
     %empty { $$ = (cps_vstmt){0}; }
@@ -415,7 +415,7 @@ stmt:
         $$ = &n->head;
     }
   | clause { $$ = &$1->head; }
-  | error ';' { $$ = NULL; }
+  | error ';' { $$ = NULL; yyerrok; }
   ;
 ifstmt:
     "if" '(' expr ')' body { $$ = cps_make_if(p, @$, CPS_ST_IF, $expr, $body, NULL, false); }
@@ -668,17 +668,33 @@ skip_braces(CPS_DSL_YYSTYPE *v, CPS_DSL_YYLTYPE *at, cps_dsl_parser *p)
     return ';';
 }
 
+// The same for parentheses, `open` of them: a `;` inside belongs to what is thrown away, as in the
+// loops of C. A brace ends the search, since a `)` may be what is missing.
+static int
+skip_parens(CPS_DSL_YYSTYPE *v, CPS_DSL_YYLTYPE *at, cps_dsl_parser *p, unsigned open)
+{
+    int t = '(';
+    while (open > 0 && t != END && t != '{' && t != '}') {
+        t = cps_dsl_lex_raw(v, at, p->scanner);
+        open += t == '(';
+        open -= t == ')';
+    }
+    return t == ')' ? cps_dsl_lex_raw(v, at, p->scanner) : t;
+}
+
 static int
 cps_dsl_yylex(CPS_DSL_YYSTYPE *v, CPS_DSL_YYLTYPE *at, cps_dsl_parser *p)
 {
-    int t = cps_dsl_lex_raw(v, at, p->scanner);
+    int t = p->skip_paren ? skip_parens(v, at, p, 1) : cps_dsl_lex_raw(v, at, p->scanner);
+    p->skip_paren = false;
+    if (p->skipping && t == '(')
+        t = skip_parens(v, at, p, 1);
     if (p->skipping && t == '{')
         t = skip_braces(v, at, p);
     if (t == ';' || t == '}')
         p->skipping = false;
     if (t == END)
         *at = (cps_span){p->file, p->pos, p->pos};
-    p->last = *at;
     return t;
 }
 
@@ -760,8 +776,7 @@ is_member(const group *g, const char *text)
 static void
 put_token(cps_buf *b, const char *text)
 {
-    bool phrase = strncmp(text, "a ", 2) == 0 || strncmp(text, "an ", 3) == 0 ||
-                  strncmp(text, "the ", 4) == 0;
+    bool phrase = strchr(text, ' ') || cps_streq(text, "string");
     cps_buf_printf(b, phrase ? "%s" : "`%s`", text);
 }
 
@@ -842,6 +857,7 @@ yyreport_syntax_error(const yypcontext_t *ctx, cps_dsl_parser *p)
     yysymbol_kind_t token = yypcontext_token(ctx);
     cps_span at = *yypcontext_location(ctx);
     p->skipping = token != YYSYMBOL_YYEMPTY;
+    p->skip_paren = cps_streq(yysymbol_name(token), "'('");
     if (p->unknown_mark) { // reported where it stood; this is its shadow
         p->unknown_mark = false;
         return 0;
@@ -870,7 +886,9 @@ yyreport_syntax_error(const yypcontext_t *ctx, cps_dsl_parser *p)
         cps_buf_printf(&b, "unexpected number `%.*s`", shown, text + at.begin);
     else {
         cps_buf_puts(&b, "unexpected ");
-        put_token(&b, got[0] == 'a' && got[1] == ' ' ? got + 2 : got);
+        put_token(&b, strncmp(got, "a ", 2) == 0 || strncmp(got, "the ", 4) == 0
+                          ? strchr(got, ' ') + 1
+                          : got);
     }
     put_expected(&b, x);
     cps_error(p->diags, CPS_E2104, at, "%s", b.data);

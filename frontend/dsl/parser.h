@@ -22,7 +22,7 @@ typedef struct cps_dsl_parser {
     bool too_deep;   /* reported once */
     bool unknown_mark; /* reported; the syntax error it causes is not */
     bool skipping;   /* between a syntax error and its `;` or `}` */
-    cps_span last;   /* last token handed to the grammar */
+    bool skip_paren; /* the token in error was a `(` */
 } cps_dsl_parser;
 
 /* Grammar values: growable lists in the arena. */
