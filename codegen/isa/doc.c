@@ -1,7 +1,8 @@
 /* The instruction set for people: ISA.md, and one instruction for `copse isa NAME`.
  *
- * In: the rows. Out: text. Nothing is said here about a particular instruction; a correction of a
- * row is a correction of the document. The test isa_doc fails when ISA.md is not this text. */
+ * In: the rows. Out: text. Nothing is said here about a particular instruction; a correction of
+ * a row is a correction of the document. The test isa_doc fails when ISA.md is not this text.
+ */
 #include "codegen/isa/doc.h"
 
 #include "codegen/isa/sync_row.h"
@@ -15,11 +16,11 @@ static const char *const sure_word[] = {
 static const char sure_letter[] = "CSI";
 
 static const char *const kind_word[] = {
-    [CPS_FK_UINT] = "unsigned", [CPS_FK_SINT] = "signed",   [CPS_FK_F32] = "fp32",
-    [CPS_FK_HEX] = "bits",      [CPS_FK_DTYPE] = "dtype",   [CPS_FK_PAIR] = "two dtypes",
-    [CPS_FK_ALU] = "operator",  [CPS_FK_ENUM] = "enum",     [CPS_FK_ACTFN] = "function",
-    [CPS_FK_ADDR4] = "address", [CPS_FK_ADDR8] = "address", [CPS_FK_IMM] = "scalar",
-    [CPS_FK_STR] = "text",      [CPS_FK_BYTES] = "bytes",   [CPS_FK_TENSOR] = "pattern",
+    [CPS_FK_UINT] = "unsigned", [CPS_FK_SINT] = "signed",     [CPS_FK_F32] = "fp32",
+    [CPS_FK_HEX] = "bits",      [CPS_FK_DTYPE] = "dtype",     [CPS_FK_PAIR] = "two dtypes",
+    [CPS_FK_ALU] = "operator",  [CPS_FK_ENUM] = "enum",       [CPS_FK_ACTFN] = "function",
+    [CPS_FK_ADDR4] = "address", [CPS_FK_ADDR8] = "address",   [CPS_FK_IMM] = "scalar",
+    [CPS_FK_STR] = "text",      [CPS_FK_BYTES] = "bytes",     [CPS_FK_TENSOR] = "pattern",
     [CPS_FK_DATA4D] = "affine", [CPS_FK_MXMEM] = "MX pattern"};
 
 // Generations of a mask: "v2 v3 v4", "later" for none of them.
@@ -124,8 +125,8 @@ put_format(cps_buf *b, unsigned fmt)
                     "|---|---|---|---|---|---|---|\n");
     for (unsigned f = row->first; f < cps_formats[fmt + 1].first; f++) {
         const cps_field_row *r = &cps_fields[f];
-        cps_buf_printf(b, "| %c | %u | %u | `%s` | ", letter(f - row->first), r->byte, r->bits / 8u,
-                       r->name);
+        cps_buf_printf(b, "| %c | %u | %u | `%s` | ", letter(f - row->first), r->byte,
+                       r->bits / 8u, r->name);
         put_holds(b, r);
         cps_buf_puts(b, " | ");
         put_gens(b, r->gens);
@@ -155,9 +156,9 @@ static void
 put_operators(cps_buf *b)
 {
     static const char *const word[] = {
-        [CPS_ALUC_NONE] = "later",      [CPS_ALUC_BOTH] = "any",
-        [CPS_ALUC_BITVEC] = "bitwise",  [CPS_ALUC_CRC] = "bitwise, pool",
-        [CPS_ALUC_GENERAL] = "arith",   [CPS_ALUC_SPECIAL] = "arith, conditions",
+        [CPS_ALUC_NONE] = "later",       [CPS_ALUC_BOTH] = "any",
+        [CPS_ALUC_BITVEC] = "bitwise",   [CPS_ALUC_CRC] = "bitwise, pool",
+        [CPS_ALUC_GENERAL] = "arith",    [CPS_ALUC_SPECIAL] = "arith, conditions",
         [CPS_ALUC_INT] = "integer, pool"};
     cps_buf_puts(b, "\n## ALU operators\n\n| value | name | class | on |\n|---|---|---|---|\n");
     for (unsigned w = 0; w < 256; w++) {
@@ -180,9 +181,10 @@ put_operators(cps_buf *b)
 static void
 put_functions(cps_buf *b)
 {
-    cps_buf_puts(b, "\n## Activation functions\n\nOne table set is resident at a time; functions "
-                    "without a set are in every one.\n\n| value | name | first set that has it |\n"
-                    "|---|---|---|\n");
+    cps_buf_puts(b,
+                 "\n## Activation functions\n\nOne table set is resident at a time; functions "
+                 "without a set are in every one.\n\n| value | name | first set that has it |\n"
+                 "|---|---|---|\n");
     for (unsigned w = 0; w < 256; w++) {
         if (!cps_actfn_name(w))
             continue;
@@ -198,16 +200,17 @@ put_functions(cps_buf *b)
 static void
 put_sync(cps_buf *b)
 {
-    cps_buf_puts(b, "\n## Wait and update\n\nThe text forms; `n` is the index, `v` the value. A mode "
-                    "marked I follows the pattern of the others and was not seen.\n\n"
-                    "| mode | text | sure |\n|---|---|---|\n");
+    cps_buf_puts(
+        b, "\n## Wait and update\n\nThe text forms; `n` is the index, `v` the value. A mode "
+           "marked I follows the pattern of the others and was not seen.\n\n"
+           "| mode | text | sure |\n|---|---|---|\n");
     for (unsigned k = 0; k < 2; k++)
         for (unsigned i = 0; i < (k ? cps_update_count : cps_wait_count); i++) {
             const cps_sync_row *r = k ? &cps_updates[i] : &cps_waits[i];
             if (r->object == CPS_SYNC_OTHER)
                 continue;
-            cps_buf_printf(b, "| 0x%02X | `%s %s[n]%s%s%s%s` | %c |\n", r->wire, k ? "then" : "wait",
-                           r->object == CPS_SYNC_SEM ? "S" : "E", r->text,
+            cps_buf_printf(b, "| 0x%02X | `%s %s[n]%s%s%s%s` | %c |\n", r->wire,
+                           k ? "then" : "wait", r->object == CPS_SYNC_SEM ? "S" : "E", r->text,
                            r->operand == CPS_SYNC_NUMBER     ? "v"
                            : r->operand == CPS_SYNC_REGISTER ? "rv"
                                                              : "",
@@ -233,26 +236,32 @@ put_counts(cps_buf *b)
 void
 cps_isa_doc(cps_buf *b)
 {
-    cps_buf_puts(b,
+    cps_buf_puts(
+        b,
         "<!-- Written from insn.def by the host tool isadoc; do not edit. -->\n"
         "# The NeuronCore instruction set\n\n"
-        "What this build knows about the 64-byte instructions of NeuronCore-v2 (trn1, inf2), v3 "
+        "What this build knows about the 64-byte instructions of NeuronCore-v2 (trn1, inf2), "
+        "v3 "
         "(trn2) and v4 (trn3). No vendor document describes them; the facts come from public "
         "readings of the shipped ISA headers, the runtime's record builders and the compiler's "
         "encoder. Each row says how sure it is:\n\n"
-        "- **C** confirmed: offsets compile-checked against the shipped headers, or bytes built by "
+        "- **C** confirmed: offsets compile-checked against the shipped headers, or bytes "
+        "built by "
         "the runtime;\n"
         "- **S** strong: read from the compiler's encoder only, or known in part;\n"
-        "- **I** inferred: the name is known and the layout is not, or a value follows a pattern.\n");
+        "- **I** inferred: the name is known and the layout is not, or a value follows a "
+        "pattern.\n");
     put_counts(b);
-    cps_buf_puts(b,
-        "\nInstructions are little-endian; steps of patterns count elements, X (fastest) first. In the "
-        "byte maps `#` is the header, `%` the sync band, `.` reserved and zero; a letter names the "
-        "field in the table below it. The text form is described in text.h.\n"
-        "\n## Instructions\n\n`cycles` is the timing class: N counts elements per partition "
-        "(timing.def). Records marked P are rewritten by the loader and never fetched.\n\n"
-        "| opcode | name | | engines | on | sure | format | cycles | meaning |\n"
-        "|---|---|---|---|---|---|---|---|---|\n");
+    cps_buf_puts(
+        b, "\nInstructions are little-endian; steps of patterns count elements, X (fastest) "
+           "first. In the "
+           "byte maps `#` is the header, `%` the sync band, `.` reserved and zero; a letter "
+           "names the "
+           "field in the table below it. The text form is described in text.h.\n"
+           "\n## Instructions\n\n`cycles` is the timing class: N counts elements per partition "
+           "(timing.def). Records marked P are rewritten by the loader and never fetched.\n\n"
+           "| opcode | name | | engines | on | sure | format | cycles | meaning |\n"
+           "|---|---|---|---|---|---|---|---|---|\n");
     for (unsigned op = 0; op < 256; op++) {
         cps_insn i = cps_isa_find_any((uint8_t)op);
         const cps_insn_row *r = &cps_insns[i];
@@ -275,13 +284,15 @@ cps_isa_doc(cps_buf *b)
     put_sync(b);
     put_operators(b);
     put_functions(b);
-    cps_buf_puts(b,
-        "\n## Adding an instruction\n\n"
-        "1. insn.def: one INSN row; format.def: a FORMAT row with its FIELD, SLOT and TYPED rows "
-        "when the layout is new; rule.def: what no field's kind says.\n"
-        "2. The simulator: the function that the semantics column names, when it is a new one.\n"
-        "3. tests/golden/isa.tsv: a vector. The tests then cover text both ways, the verifier and "
-        "the table; `isadoc` rewrites this page.\n");
+    cps_buf_puts(b, "\n## Adding an instruction\n\n"
+                    "1. insn.def: one INSN row; format.def: a FORMAT row with its FIELD, SLOT "
+                    "and TYPED rows "
+                    "when the layout is new; rule.def: what no field's kind says.\n"
+                    "2. The simulator: the function that the semantics column names, when it "
+                    "is a new one.\n"
+                    "3. tests/golden/isa.tsv: a vector. The tests then cover text both ways, "
+                    "the verifier and "
+                    "the table; `isadoc` rewrites this page.\n");
 }
 
 void

@@ -1,7 +1,7 @@
 /* The tables made from the rows, and access to single fields.
  *
- * In: insn.def and the other .def files. Out: constant arrays and lookups over them. Nothing here
- * mentions an instruction by name. Rows of one format (one enum) are contiguous, which the
+ * In: insn.def and the other .def files. Out: constant arrays and lookups over them. Nothing
+ * here mentions an instruction by name. Rows of one format (one enum) are contiguous, which the
  * first/end enumerators below rely on and check.c confirms. */
 #include "codegen/isa/isa.h"
 
@@ -12,37 +12,49 @@
 
 /* ---- fields ---- */
 
-/* A slot's shape as kind, dimensions and bits; the last four bytes of MXMEM are reserved. */
+// A slot's shape as kind, dimensions and bits; the last four bytes of MXMEM are reserved.
+// clang-format off
 enum {
     SHAPE_KIND_T1 = CPS_FK_TENSOR, SHAPE_DIMS_T1 = 1, SHAPE_BITS_T1 = 64,
     SHAPE_KIND_T2 = CPS_FK_TENSOR, SHAPE_DIMS_T2 = 2, SHAPE_BITS_T2 = 96,
     SHAPE_KIND_T3 = CPS_FK_TENSOR, SHAPE_DIMS_T3 = 3, SHAPE_BITS_T3 = 128,
     SHAPE_KIND_T4 = CPS_FK_TENSOR, SHAPE_DIMS_T4 = 4, SHAPE_BITS_T4 = 160,
     SHAPE_KIND_D4 = CPS_FK_DATA4D, SHAPE_DIMS_D4 = 4, SHAPE_BITS_D4 = 160,
-    SHAPE_KIND_MX = CPS_FK_MXMEM, SHAPE_DIMS_MX = 1, SHAPE_BITS_MX = 96,
+    SHAPE_KIND_MX = CPS_FK_MXMEM,  SHAPE_DIMS_MX = 1, SHAPE_BITS_MX = 96,
     DIR_IN = 0,
     DIR_OUT = 1
 };
+// clang-format on
 
 // TYPED, SOURCE and CONST rows fill further members of rows already named, some of them twice.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverride-init"
 const cps_field_row cps_fields[CPS_FIELDS] = {
     [CPS_F_NONE] = {.name = ""},
-#define CPS_FIELD(fmt, id, at, len, k, a, in, s)                                                 \
-    [CPS_F_##fmt##_##id] = {.name = #id, .format = CPS_FMT_##fmt, .byte = at, .bits = len,       \
-                            .kind = CPS_FK_##k, .arg = a, .gens = CPS_IN_##in,                   \
+#define CPS_FIELD(fmt, id, at, len, k, a, in, s)                                               \
+    [CPS_F_##fmt##_##id] = {.name = #id,                                                       \
+                            .format = CPS_FMT_##fmt,                                           \
+                            .byte = at,                                                        \
+                            .bits = len,                                                       \
+                            .kind = CPS_FK_##k,                                                \
+                            .arg = a,                                                          \
+                            .gens = CPS_IN_##in,                                               \
                             .sure = CPS_SURE_##s},
-#define CPS_SLOT(fmt, id, at, shape, dir, in, s)                                                 \
-    [CPS_F_##fmt##_##id] = {.name = #id, .format = CPS_FMT_##fmt, .byte = at,                    \
-                            .bits = SHAPE_BITS_##shape, .kind = SHAPE_KIND_##shape,              \
-                            .arg = SHAPE_DIMS_##shape, .out = DIR_##dir, .gens = CPS_IN_##in,    \
+#define CPS_SLOT(fmt, id, at, shape, dir, in, s)                                               \
+    [CPS_F_##fmt##_##id] = {.name = #id,                                                       \
+                            .format = CPS_FMT_##fmt,                                           \
+                            .byte = at,                                                        \
+                            .bits = SHAPE_BITS_##shape,                                        \
+                            .kind = SHAPE_KIND_##shape,                                        \
+                            .arg = SHAPE_DIMS_##shape,                                         \
+                            .out = DIR_##dir,                                                  \
+                            .gens = CPS_IN_##in,                                               \
                             .sure = CPS_SURE_##s},
 #include "codegen/isa/insn.def"
-#define CPS_TYPED(fmt, id, by, which)                                                            \
-    [CPS_F_##fmt##_##id].dtype = CPS_F_##fmt##_##by,                                             \
+#define CPS_TYPED(fmt, id, by, which)                                                          \
+    [CPS_F_##fmt##_##id].dtype = CPS_F_##fmt##_##by,                                           \
     [CPS_F_##fmt##_##id].part = CPS_PART_##which, [CPS_F_##fmt##_##by].implied = 1,
-#define CPS_SOURCE(fmt, id, by)                                                                  \
+#define CPS_SOURCE(fmt, id, by)                                                                \
     [CPS_F_##fmt##_##id].source = CPS_F_##fmt##_##by, [CPS_F_##fmt##_##by].implied = 1,
 #define CPS_CONST(fmt, id, v) [CPS_F_##fmt##_##id].dflt = v,
 #include "codegen/isa/insn.def"
@@ -60,9 +72,9 @@ enum {
 };
 
 const cps_format_row cps_formats[CPS_FORMATS + 1] = {
-#define CPS_FORMAT(id, s, from, text)                                                            \
-    [CPS_FMT_##id] = {.name = #id, .source = from, .doc = text, .first = first_##id,             \
-                      .sure = CPS_SURE_##s},
+#define CPS_FORMAT(id, s, from, text)                                                          \
+    [CPS_FMT_##id] = {                                                                         \
+        .name = #id, .source = from, .doc = text, .first = first_##id, .sure = CPS_SURE_##s},
 #include "codegen/isa/insn.def"
     [CPS_FORMATS] = {.name = "", .first = CPS_FIELDS},
 };
@@ -113,10 +125,17 @@ cps_isa_value_parse(cps_isa_enum e, const char *s, size_t n)
 
 const cps_insn_row cps_insns[CPS_INSNS] = {
     [CPS_INSN_NONE] = {.name = "", .sem = "none", .doc = ""},
-#define CPS_INSN(id, op, fmt, on, in, s, ps, t, semantics, text)                                 \
-    [CPS_INSN_##id] = {.name = #id, .opcode = op, .format = CPS_FMT_##fmt,                       \
-                       .engines = CPS_ON_##on, .gens = CPS_IN_##in, .sure = CPS_SURE_##s,        \
-                       .pseudo = ps, .timing = CPS_TC_##t, .sem = #semantics, .doc = text},
+#define CPS_INSN(id, op, fmt, on, in, s, ps, t, semantics, text)                               \
+    [CPS_INSN_##id] = {.name = #id,                                                            \
+                       .opcode = op,                                                           \
+                       .format = CPS_FMT_##fmt,                                                \
+                       .engines = CPS_ON_##on,                                                 \
+                       .gens = CPS_IN_##in,                                                    \
+                       .sure = CPS_SURE_##s,                                                   \
+                       .pseudo = ps,                                                           \
+                       .timing = CPS_TC_##t,                                                   \
+                       .sem = #semantics,                                                      \
+                       .doc = text},
 #include "codegen/isa/insn.def"
 };
 

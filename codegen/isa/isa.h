@@ -25,7 +25,8 @@ typedef enum cps_sure { CPS_SURE_C, CPS_SURE_S, CPS_SURE_I } cps_sure;
 typedef enum cps_fkind {
     CPS_FK_UINT, CPS_FK_SINT, CPS_FK_F32, CPS_FK_HEX,
     CPS_FK_DTYPE, CPS_FK_PAIR, CPS_FK_ALU, CPS_FK_ENUM, CPS_FK_ACTFN,
-    CPS_FK_ADDR4, CPS_FK_ADDR8, CPS_FK_IMM,   /* IMM: 4-byte slot whose meaning another field picks */
+    CPS_FK_ADDR4, CPS_FK_ADDR8,
+    CPS_FK_IMM,                               /* 4-byte slot whose meaning another field picks */
     CPS_FK_STR, CPS_FK_BYTES,
     CPS_FK_TENSOR,                            /* TENSORnD slot, n in the row */
     CPS_FK_DATA4D, CPS_FK_MXMEM
@@ -196,14 +197,17 @@ cps_addr_is_psum(uint32_t addr)
 static inline unsigned
 cps_addr_partition(uint32_t addr)
 {
-    return cps_addr_is_psum(addr) ? (addr - CPS_PSUM_BASE) / CPS_PSUM_STRIDE : addr / CPS_SBUF_STRIDE;
+    return cps_addr_is_psum(addr) ? (addr - CPS_PSUM_BASE) / CPS_PSUM_STRIDE
+                                  : addr / CPS_SBUF_STRIDE;
 }
 static inline unsigned
 cps_addr_byte(uint32_t addr)
 {
-    return cps_addr_is_psum(addr) ? (addr - CPS_PSUM_BASE) % CPS_PSUM_STRIDE : addr % CPS_SBUF_STRIDE;
+    return cps_addr_is_psum(addr) ? (addr - CPS_PSUM_BASE) % CPS_PSUM_STRIDE
+                                  : addr % CPS_SBUF_STRIDE;
 }
-/* row_grp / col_grp of the PE for a start partition and a span (isa-encoding 7.1); 0 = illegal. */
+/* row_grp / col_grp of the PE for a start partition and a span (isa-encoding 7.1);
+ * 0 = illegal. */
 uint8_t cps_isa_pe_group(unsigned start, unsigned span);
 
 /* ALU operators, activation functions and wait/update modes: rows of alu.def, act.def, sync.def;

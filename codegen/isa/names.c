@@ -5,9 +5,13 @@
 #include <string.h>
 #include <strings.h>
 
-static const char *const engine_name[CPS_ENGINES] = {
-    [CPS_PE] = "pe", [CPS_ACT] = "act", [CPS_POOL] = "pool", [CPS_DVE] = "dve", [CPS_SP] = "sp"};
-static const char *const gen_name[CPS_GENS] = {[CPS_V2] = "v2", [CPS_V3] = "v3", [CPS_V4] = "v4"};
+static const char *const engine_name[CPS_ENGINES] = {[CPS_PE] = "pe",
+                                                     [CPS_ACT] = "act",
+                                                     [CPS_POOL] = "pool",
+                                                     [CPS_DVE] = "dve",
+                                                     [CPS_SP] = "sp"};
+static const char *const gen_name[CPS_GENS] = {
+    [CPS_V2] = "v2", [CPS_V3] = "v3", [CPS_V4] = "v4"};
 
 const char *
 cps_engine_name(cps_engine e)

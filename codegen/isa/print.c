@@ -2,11 +2,12 @@
  *
  * In: 64 bytes, any. Out: one line that parse.c turns into the same 64 bytes. A loop over the
  * rows of the format prints each field that differs from its default; a bit per byte remembers
- * what was covered, and the rest, if not zero, follows as raw[byte]= operands. The line is built
- * in a local buffer: no allocation, no printf. */
+ * what was covered, and the rest, if not zero, follows as raw[byte]= operands. The line is
+ * built in a local buffer: no allocation, no printf. */
 #include "codegen/isa/text.h"
 
 #include "codegen/isa/sync_row.h"
+#include "codegen/isa/text_f32.h"
 
 #include <string.h>
 
@@ -76,106 +77,18 @@ put_bytes(line *l, const uint8_t *b, unsigned n)
     }
 }
 
-/* ---- binary32 ---- */
-
-static const double ten[] = {
-    1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11, 1e12, 1e13,
-    1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22, 1e23, 1e24, 1e25, 1e26, 1e27,
-    1e28, 1e29, 1e30, 1e31, 1e32, 1e33, 1e34, 1e35, 1e36, 1e37, 1e38, 1e39, 1e40, 1e41,
-    1e42, 1e43, 1e44, 1e45, 1e46, 1e47, 1e48, 1e49, 1e50, 1e51, 1e52, 1e53, 1e54, 1e55};
-
-// The shortest decimal of at most nine digits that reads back as v, in double arithmetic. A
-// candidate counts only if both its neighbours within 1e-14 round to v as well, which covers
-// every error of the arithmetic here and of a correct reader; false when none does.
-static bool
-shortest(float v, uint64_t *digits, int *exponent)
-{
-    double d = (double)v;
-    int e = 0; // power of ten of the first digit
-    while (e < 38 && d >= ten[e + 1])
-        e++;
-    if (d < 1.0) {
-        e = -1;
-        while (e > -46 && d * ten[-e] < 1.0)
-            e--;
-    }
-    for (int prec = 1; prec <= 9; prec++) {
-        int s = prec - 1 - e;
-        double scaled = s >= 0 ? d * ten[s] : d / ten[-s];
-        uint64_t m = (uint64_t)(scaled + 0.5);
-        double back = s >= 0 ? (double)m / ten[s] : (double)m * ten[-s];
-        if ((float)(back * (1 - 1e-14)) == v && (float)(back * (1 + 1e-14)) == v) {
-            while (m % 10 == 0) {
-                m /= 10;
-                s--;
-            }
-            *digits = m;
-            *exponent = -s;
-            return true;
-        }
-    }
-    return false;
-}
+/* ---- values ---- */
 
 // A float where its text gives the bits back, else hexadecimal.
 static void
 put_f32(line *l, uint32_t bits)
 {
-    uint32_t mag = bits & 0x7FFFFFFFu;
-    uint64_t m = 0;
-    int e = 0;
-    if (mag > 0x7F800000u || (mag && mag < 0x7F800000u && !shortest(cps_bits_f32(mag), &m, &e))) {
+    char *end = cps_text_f32(l->p, bits);
+    if (end)
+        l->p = end;
+    else
         put_hex(l, bits);
-        return;
-    }
-    if (bits >> 31)
-        put_c(l, '-');
-    if (mag == 0) {
-        put(l, "0.0");
-        return;
-    }
-    if (mag == 0x7F800000u) {
-        put(l, "inf");
-        return;
-    }
-    char t[24];
-    int n = 0, first;
-    for (uint64_t r = m; r; r /= 10)
-        n++;
-    for (int i = n; i--; m /= 10)
-        t[i] = (char)('0' + m % 10);
-    first = e + n - 1;
-    if (first < -5 || first > 9) {
-        put_c(l, t[0]);
-        if (n > 1) {
-            put_c(l, '.');
-            memcpy(l->p, t + 1, (size_t)n - 1);
-            l->p += n - 1;
-        }
-        put_c(l, 'e');
-        put_s(l, first);
-    } else if (e >= 0) {
-        memcpy(l->p, t, (size_t)n);
-        l->p += n;
-        while (e--)
-            put_c(l, '0');
-        put(l, ".0");
-    } else if (first >= 0) {
-        for (int i = 0; i < n; i++) {
-            if (i == first + 1)
-                put_c(l, '.');
-            put_c(l, t[i]);
-        }
-    } else {
-        put(l, "0.");
-        for (int i = -1; i > first; i--)
-            put_c(l, '0');
-        memcpy(l->p, t, (size_t)n);
-        l->p += n;
-    }
 }
-
-/* ---- values ---- */
 
 static void
 put_name(line *l, const char *name, uint64_t v)
@@ -267,9 +180,11 @@ put_dims(line *l, const cps_ap *ap, int16_t idle)
 static void
 put_mx(line *l, const uint8_t *p)
 {
-    put_addr4(l, (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24);
+    put_addr4(l, (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+                     (uint32_t)p[3] << 24);
     put_c(l, '*');
-    put_addr4(l, (uint32_t)p[4] | (uint32_t)p[5] << 8 | (uint32_t)p[6] << 16 | (uint32_t)p[7] << 24);
+    put_addr4(l, (uint32_t)p[4] | (uint32_t)p[5] << 8 | (uint32_t)p[6] << 16 |
+                     (uint32_t)p[7] << 24);
     put_c(l, '[');
     put_u(l, (unsigned)(p[8] | p[9] << 8));
     put_c(l, ',');
@@ -381,7 +296,8 @@ hidden(const cps_bundle *b, const cps_field_row *r)
 static bool
 needed(const cps_bundle *b, const cps_field_row *r)
 {
-    if (r->dtype || r->kind == CPS_FK_TENSOR || r->kind == CPS_FK_DATA4D || r->kind == CPS_FK_MXMEM)
+    if (r->dtype || r->kind == CPS_FK_TENSOR || r->kind == CPS_FK_DATA4D ||
+        r->kind == CPS_FK_MXMEM)
         return true;
     if (r->source && cps_isa_get(b, (cps_field)r->source) != 0)
         return true;

@@ -2,16 +2,24 @@
 #include "codegen/isa/sync_row.h"
 
 const cps_sync_row cps_waits[] = {
-#define CPS_WAIT(id, w, o, t, v, s)                                                              \
-    {.wire = w, .object = CPS_SYNC_##o, .operand = CPS_SYNC_##v, .sure = CPS_SURE_##s, .text = t},
+#define CPS_WAIT(id, w, o, t, v, s)                                                            \
+    {.wire = w,                                                                                \
+     .object = CPS_SYNC_##o,                                                                   \
+     .operand = CPS_SYNC_##v,                                                                  \
+     .sure = CPS_SURE_##s,                                                                     \
+     .text = t},
 #include "codegen/isa/sync.def"
 };
 const unsigned cps_wait_count = cps_countof(cps_waits);
 
 const cps_sync_row cps_updates[] = {
-#define CPS_UPDATE(id, w, o, t, v, at, s)                                                        \
-    {.wire = w, .object = CPS_SYNC_##o, .operand = CPS_SYNC_##v, .sure = CPS_SURE_##s,           \
-     .text = t, .when = at},
+#define CPS_UPDATE(id, w, o, t, v, at, s)                                                      \
+    {.wire = w,                                                                                \
+     .object = CPS_SYNC_##o,                                                                   \
+     .operand = CPS_SYNC_##v,                                                                  \
+     .sure = CPS_SURE_##s,                                                                     \
+     .text = t,                                                                                \
+     .when = at},
 #include "codegen/isa/sync.def"
 };
 const unsigned cps_update_count = cps_countof(cps_updates);
@@ -42,6 +50,6 @@ const cps_sync_band cps_sync_bands[2] = {
      CPS_F_EVENTS_update_mode, CPS_F_EVENTS_update_idx, CPS_F_EVENTS_semaphore_value, "wait",
      "then"},
     {CPS_F_CTRL_ES_wait_mode, CPS_F_CTRL_ES_wait_idx, CPS_F_CTRL_ES_sem_wait_value,
-     CPS_F_CTRL_ES_update_mode, CPS_F_CTRL_ES_update_idx, CPS_F_CTRL_ES_sem_update_value, "wait2",
-     "then2"},
+     CPS_F_CTRL_ES_update_mode, CPS_F_CTRL_ES_update_idx, CPS_F_CTRL_ES_sem_update_value,
+     "wait2", "then2"},
 };

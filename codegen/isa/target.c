@@ -114,7 +114,8 @@ cps_target_load(const char *name, cps_arena *a, cps_diags *d)
 
     cps_target_xml_fn *read = reader(a);
     if (!read) {
-        cps_error(d, CPS_E1004, CPS_NOSPAN, "cannot read '%s': libcopse-xml.so is missing", name);
+        cps_error(d, CPS_E1004, CPS_NOSPAN, "cannot read '%s': libcopse-xml.so is missing",
+                  name);
         cps_help(d, "it belongs beside the program, in its lib folder, or in ../lib");
         return NULL;
     }

@@ -1,8 +1,9 @@
 /* Target descriptions: one resource model for predicates, allocator, scheduler, verifier and
- * simulator. The facts stand in XML (codegen/isa/targets/), are validated against target.rng, and
- * are compiled to tables at build time; XML is read at run time only for `--target FILE.xml`, by a
- * reader in a shared object of its own. target.def has one row per fact: section, key, type, unit
- * and source, so struct, XML, `copse targets --json` and the language's `target.KEY` agree. */
+ * simulator. The facts stand in XML (codegen/isa/targets/), are validated against target.rng,
+ * and are compiled to tables at build time; XML is read at run time only for `--target
+ * FILE.xml`, by a reader in a shared object of its own. target.def has one row per fact:
+ * section, key, type, unit and source, so struct, XML, `copse targets --json` and the
+ * language's `target.KEY` agree. */
 #ifndef CPS_ISA_TARGET_H
 #define CPS_ISA_TARGET_H
 

@@ -4,9 +4,9 @@
 #include <string.h>
 
 const cps_fact_row cps_facts[] = {
-#define CPS_FACT_INT(s, k, u, text)                                                              \
+#define CPS_FACT_INT(s, k, u, text)                                                            \
     {#s, #k, u, text, CPS_FACT_IS_INT, offsetof(cps_target, s##_##k)},
-#define CPS_FACT_NUM(s, k, u, text)                                                              \
+#define CPS_FACT_NUM(s, k, u, text)                                                            \
     {#s, #k, u, text, CPS_FACT_IS_NUM, offsetof(cps_target, s##_##k)},
 #include "codegen/isa/target.def"
 };
@@ -44,7 +44,8 @@ cps_target_fact(const cps_target *t, const char *key, double *out)
     for (unsigned i = 0; i < cps_fact_count; i++) {
         const cps_fact_row *r = &cps_facts[i];
         size_t n = strlen(r->section);
-        if (strncmp(key, r->section, n) == 0 && key[n] == '.' && strcmp(key + n + 1, r->key) == 0) {
+        if (strncmp(key, r->section, n) == 0 && key[n] == '.' &&
+            strcmp(key + n + 1, r->key) == 0) {
             *out = cps_fact_get(t, r);
             return true;
         }
@@ -92,15 +93,15 @@ void
 cps_target_schema(cps_buf *out)
 {
     cps_buf_puts(out,
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-        "<!-- Written from the rows of target.def; do not edit. -->\n"
-        "<grammar xmlns=\"http://relaxng.org/ns/structure/1.0\"\n"
-        "         datatypeLibrary=\"http://www.w3.org/2001/XMLSchema-datatypes\">\n"
-        "  <start>\n"
-        "    <element name=\"target\">\n"
-        "      <attribute name=\"name\"><data type=\"string\">"
-        "<param name=\"pattern\">[A-Za-z0-9._-]{1,63}</param></data></attribute>\n"
-        "      <attribute name=\"generation\"><choice>");
+                 "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+                 "<!-- Written from the rows of target.def; do not edit. -->\n"
+                 "<grammar xmlns=\"http://relaxng.org/ns/structure/1.0\"\n"
+                 "         datatypeLibrary=\"http://www.w3.org/2001/XMLSchema-datatypes\">\n"
+                 "  <start>\n"
+                 "    <element name=\"target\">\n"
+                 "      <attribute name=\"name\"><data type=\"string\">"
+                 "<param name=\"pattern\">[A-Za-z0-9._-]{1,63}</param></data></attribute>\n"
+                 "      <attribute name=\"generation\"><choice>");
     for (unsigned g = 0; g < CPS_GENS; g++)
         cps_buf_printf(out, "<value>%s</value>", cps_gen_name((cps_gen)g));
     cps_buf_puts(out, "</choice></attribute>\n      <interleave>\n");

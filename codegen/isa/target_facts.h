@@ -1,4 +1,5 @@
-/* The facts of target.def as rows, for code that walks them: digest, schema, XML reader, tables. */
+/* The facts of target.def as rows, for code that walks them: digest, schema, XML reader,
+ * tables. */
 #ifndef CPS_ISA_TARGET_FACTS_H
 #define CPS_ISA_TARGET_FACTS_H
 

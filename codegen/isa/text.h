@@ -1,16 +1,20 @@
-/* Assembly text (.cas): one instruction a line, exact both ways. What no row describes becomes a
- * `.bytes` line or a `raw[byte]=` operand, so nothing is ever lost.
+/* Assembly text (.cas): one instruction a line, exact both ways. What no row describes becomes
+ * a `.bytes` line or a `raw[byte]=` operand, so nothing is ever lost.
  *
- *   line     mnemonic [function] {operand} [wait] [then]   |   .bytes 128 hex digits
- *   operand  field=value in the order of the table; absent ones have their default (0, or the
- *            documented constant). hdr.field= for header and sync bytes that have no other form
- *   value    12  -3  0x1f  0.5  name  "text"  [1,2]  0x00ff.. (bytes, trailing zeros left out)
- *   pattern  [dtype@]address[step,..][count,..], X first, trailing dims of step 1, count 1 left out
- *   address  sbuf[p32+0x100]  psum[p0+0x800]  reg[5]  0x40000100
- *   scalar   [dtype@]0.5 or 0x.. (inline)  [dtype@]ptr[0x1000]  [dtype@]reg[5]: the form sets the
- *            field that says where the scalar is
- *   wait     wait S[4]>=1   wait S[4]>=r5   wait E[3]--      then     then S[5]+=1@complete
- * wait2 and then2 are the second band of EVENT_SEMAPHORE. The sync value serves wait and then. */
+ *   line     mnemonic [function] {operand} [wait] [then]   or   .bytes 128 hex digits
+ *   operand  field=value in table order; absent ones have their default (0, or the documented
+ *            constant). hdr.field= for header and sync bytes that have no other form
+ *   value    12  -3  0x1f  0.5  name  "text"  [1,2]  0x00ff (bytes, trailing zeros left out)
+ *   pattern  [dtype@]address[step,..][count,..]: X first; trailing dims of step 1 and count 1
+ *            are left out
+ *   address  sbuf[p32+0x100]  psum[p0+0x800]  reg[5]  0x40000100  var[7+0x40]
+ *   scalar   [dtype@]0.5 or 0x.. (inline)  [dtype@]ptr[0x1000]  [dtype@]reg[5]: the form sets
+ *            the field that says where the scalar is
+ *   wait     wait S[4]>=1   wait S[4]>=r5   wait E[3]--
+ *   then     then S[5]+=1@complete   then S[5]++@read
+ *
+ * wait2 and then2 are the second band of EVENT_SEMAPHORE. One sync value serves wait and then.
+ */
 #ifndef CPS_ISA_TEXT_H
 #define CPS_ISA_TEXT_H
 
@@ -19,15 +23,16 @@
 
 /* Appends one line for the bundle (no newline). Never fails. */
 void cps_isa_print(const cps_bundle *b, cps_gen g, cps_buf *out);
-/* Parses a whole text; appends bundles. Comments run from "//" to the end of the line. Errors go
- * to `d` with the line's span; the result is false when there was any. */
+/* Parses a whole text; appends bundles. Comments run from "//" to the end of the line. Errors
+ * go to `d` with the span of the word; the result is false when there was any. */
 bool cps_isa_parse(const char *text, size_t n, uint32_t file, cps_gen g, cps_diags *d,
                    cps_buf *bundles);
 
 /* Structural rules of one bundle (isa-encoding section 11): reserved bytes, dtypes, enums,
  * partition starts, pattern bounds, engine legality. Rules on inferred facts warn. True when no
  * error was emitted. `engine` may be CPS_ENGINE_ANY. */
-bool cps_isa_verify(const cps_bundle *b, cps_gen g, cps_engine engine, cps_diags *d, cps_span at);
+bool cps_isa_verify(const cps_bundle *b, cps_gen g, cps_engine engine, cps_diags *d,
+                    cps_span at);
 
 /* The table checks itself: overlaps, holes, duplicate opcodes. Number of problems, described in
  * `out`. */

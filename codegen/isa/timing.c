@@ -89,7 +89,10 @@ read_operands(work *w)
             // Elements along the free axis: the 16-bit count after the two addresses.
             operand *o = r->out ? &w->out : ins < 2 ? &w->in[ins++] : NULL;
             if (o)
-                *o = (operand){.has = true, .unit = true, .bytes = 4, .psum = false,
+                *o = (operand){.has = true,
+                               .unit = true,
+                               .bytes = 4,
+                               .psum = false,
                                .n = w->b->b[r->byte + 8] | w->b->b[r->byte + 9] << 8};
         } else if (r->kind == CPS_FK_TENSOR || r->kind == CPS_FK_DATA4D) {
             if (r->out)
@@ -216,7 +219,8 @@ cycles_SCALAR(const work *w)
             div = unit ? 4 : 2;
         else if (unit && !(in->psum && out->psum))
             div = 2;
-    } else if (w->e == CPS_ACT && w->t->gen >= CPS_V4 && is_narrow(w, in) && is_narrow(w, out)) {
+    } else if (w->e == CPS_ACT && w->t->gen >= CPS_V4 && is_narrow(w, in) &&
+               is_narrow(w, out)) {
         div = 2;
     }
     // GpSimd runs tensor_scalar for rsqrt, at a quarter of ScalarE's rate.
@@ -288,8 +292,8 @@ static cycles
 cycles_REDUCE(const work *w)
 {
     unsigned op = alu_op(w, 0);
-    bool fast = is_bf16(&w->in[0]) && is_bf16(&w->out) &&
-                (op == CPS_ALU_ADD || op == CPS_ALU_MAX);
+    bool fast =
+        is_bf16(&w->in[0]) && is_bf16(&w->out) && (op == CPS_ALU_ADD || op == CPS_ALU_MAX);
     return at_least(MIN_II, fast ? cps_ceil_div(w->n, 2) : w->n);
 }
 

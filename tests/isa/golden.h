@@ -1,4 +1,5 @@
-/* The golden instruction vectors: tests/golden/isa.tsv (kind, name, generations, bytes, meaning). */
+/* The golden instruction vectors: tests/golden/isa.tsv (kind, name, generations, bytes,
+ * meaning). */
 #ifndef CPS_TESTS_ISA_GOLDEN_H
 #define CPS_TESTS_ISA_GOLDEN_H
 
@@ -27,8 +28,8 @@ golden_read(golden *out, unsigned most)
         const char *nl = memchr(s, '\n', (size_t)(end - s));
         char gens[32], hex[256];
         if (*s != '#' &&
-            sscanf(s, "%7[^\t]\t%63[^\t]\t%31[^\t]\t%255[0-9a-f]", out[n].kind, out[n].name, gens,
-                   hex) == 4 &&
+            sscanf(s, "%7[^\t]\t%63[^\t]\t%31[^\t]\t%255[0-9a-f]", out[n].kind, out[n].name,
+                   gens, hex) == 4 &&
             strlen(hex) == 128) {
             out[n].gens = 0;
             for (unsigned g = 0; g < CPS_GENS; g++)

@@ -1,5 +1,5 @@
-/* .cas text: parse(print(b)) == b for golden vectors, for every row on every generation, and for
- * arbitrary bytes; the look of the text; and every diagnostic of the parser. */
+/* .cas text: parse(print(b)) == b for golden vectors, for every row on every generation, and
+ * for arbitrary bytes; the look of the text; and every diagnostic of the parser. */
 #include "codegen/isa/text.h"
 #include "runtime/base/rng.h"
 #include "tests/check.h"
@@ -22,7 +22,8 @@ same_after_text(const cps_bundle *b, cps_gen g)
                 why.n ? why.data : "");
         for (unsigned i = 0; i < CPS_BUNDLE_BYTES && back.n == CPS_BUNDLE_BYTES; i++)
             if ((uint8_t)back.data[i] != b->b[i])
-                fprintf(stderr, "byte %u: %02x became %02x\n", i, b->b[i], (uint8_t)back.data[i]);
+                fprintf(stderr, "byte %u: %02x became %02x\n", i, b->b[i],
+                        (uint8_t)back.data[i]);
         cps_buf_fini(&why);
         cps_diags_clear(diags);
     }
@@ -159,21 +160,23 @@ the_look(void)
     static const struct {
         const char *name, *text;
     } want[] = {
-        {"activate_exp", "ACTIVATE exp src=fp32@psum[p0][1][512] ch=128 scale=0.5 bias=fp32@0.0 "
-                         "dst=bf16@sbuf[p0+0x2000][1][512]"},
-        {"activate_exp_bias_acc",
-         "ACTIVATE exp accumulator_cmd=ZERO_ACCUMULATE src=fp32@sbuf[p0][1][256] ch=128 scale=1.0 "
-         "bias=fp32@ptr[0x1000] dst=fp32@sbuf[p0+0x4000][1][256]"},
+        {"activate_exp",
+         "ACTIVATE exp src=fp32@psum[p0][1][512] ch=128 scale=0.5 bias=fp32@0.0 "
+         "dst=bf16@sbuf[p0+0x2000][1][512]"},
+        {"activate_exp_bias_acc", "ACTIVATE exp accumulator_cmd=ZERO_ACCUMULATE "
+                                  "src=fp32@sbuf[p0][1][256] ch=128 scale=1.0 "
+                                  "bias=fp32@ptr[0x1000] dst=fp32@sbuf[p0+0x4000][1][256]"},
         {"matmul_tile32",
          "MATMUL src=bf16@sbuf[p32][1][64] num_active_rows=32 num_active_cols=32 "
          "psum_accumulate_flags=0x3 row_grp=0x2 col_grp=0x4 dst=psum[p64+0x800][1][64]"},
-        {"reduce_max_x", "TENSOR_REDUCE_ARITH src=fp32@sbuf[p0][1,64][64,8] ch=128 op=max op_dim=X "
-                         "dst=fp32@sbuf[p0+0x4000][1][8]"},
+        {"reduce_max_x",
+         "TENSOR_REDUCE_ARITH src=fp32@sbuf[p0][1,64][64,8] ch=128 op=max op_dim=X "
+         "dst=fp32@sbuf[p0+0x4000][1][8]"},
         {"tt_add", "TENSOR_TENSOR_ARITH op=add ch=128 src0=bf16@sbuf[p0][1][512] "
                    "src1=fp32@psum[p0+0x1000][1][512] dst=bf16@sbuf[p0+0x2000][1][512]"},
-        {"ts_rsub_ptr",
-         "TENSOR_SCALAR_ARITH src=fp32@sbuf[p0][1][512] ch=128 op0=subtract reverse_operands=FIRST "
-         "imm0=ptr[0x3000] dst=fp32@sbuf[p0+0x2000][1][512]"},
+        {"ts_rsub_ptr", "TENSOR_SCALAR_ARITH src=fp32@sbuf[p0][1][512] ch=128 op0=subtract "
+                        "reverse_operands=FIRST "
+                        "imm0=ptr[0x3000] dst=fp32@sbuf[p0+0x2000][1][512]"},
         {"pe_collective",
          "PSEUDO_TRIGGER_COLLECTIVE op=add dtype=fp32 input_tensor_id=3 output_tensor_id=4 "
          "num_elements=32 ctype=ALL_REDUCE wait S[10]>0 then S[22]++@complete"},
@@ -181,8 +184,9 @@ the_look(void)
         {"sem_inc_7", "EVENT_SEMAPHORE then2 S[7]+=1@complete"},
         {"wait_ge", "EVENT_SEMAPHORE wait S[3]>=4"},
         {"move_imm", "MOVE num_mov=1 dtype=i32 source=IMMEDIATE dst_regs=[2] imm=[42]"},
-        {"br_gt_imm_rel", "COMPARE_BRANCH cmp_op=GT_IMM dtype=i32 target_mode=RELATIVE_IMMEDIATE "
-                          "cmp_imm=9 cmp_reg0=6 branch=-2 hdr.debug_hint=0x2"},
+        {"br_gt_imm_rel",
+         "COMPARE_BRANCH cmp_op=GT_IMM dtype=i32 target_mode=RELATIVE_IMMEDIATE "
+         "cmp_imm=9 cmp_reg0=6 branch=-2 hdr.debug_hint=0x2"},
         {"iota", "IOTA pattern=10[1][128] ch=128 channel_multiplier=1000 "
                  "dst=i32@sbuf[p0+0x2000][1][128]"},
         {"nop", "NOP"},
@@ -207,13 +211,13 @@ static void
 hand_written(void)
 {
     cps_buf a = {0};
-    static const char text[] =
-        "// a comment, and an empty line\n"
-        "\n"
-        "  nop   // trailing\r\n"
-        "PSEUDO_DMA_TRIGGER queue=\"a // b\" block_id=2\n"
-        "tensor_scalar_arith src=f32@sbuf[p0][1][8] op0=multiply imm0=1e3 dst=bfloat16@psum[p0][1][8]\n"
-        "DMA_MEMCPY src=var[7+0x40] dst=0x1000 src_step_elem=[-1,2]";
+    static const char text[] = "// a comment, and an empty line\n"
+                               "\n"
+                               "  nop   // trailing\r\n"
+                               "PSEUDO_DMA_TRIGGER queue=\"a // b\" block_id=2\n"
+                               "tensor_scalar_arith src=f32@sbuf[p0][1][8] op0=multiply "
+                               "imm0=1e3 dst=bfloat16@psum[p0][1][8]\n"
+                               "DMA_MEMCPY src=var[7+0x40] dst=0x1000 src_step_elem=[-1,2]";
     CHECK(cps_isa_parse(text, sizeof text - 1, 0, CPS_V3, diags, &a));
     CHECK_INT(a.n, 4 * CPS_BUNDLE_BYTES);
     const cps_bundle *b = (const cps_bundle *)a.data;
@@ -274,7 +278,8 @@ bad_text(void)
         {"NOP raw[3]=1", CPS_E9204, "raw[3]=1"},
         {"PSEUDO_DMA_TRIGGER queue=\"0123456789012345678901234567890123\"", CPS_E9204, NULL},
         {"TENSOR_SCALAR_ARITH imm0=0x100000000", CPS_E9204, "0x100000000"},
-        {"TENSOR_SCALAR_SELECT src0=fp32@sbuf[p0][1][1] dst=bf16@sbuf[p0][1][1]", CPS_E9205, NULL},
+        {"TENSOR_SCALAR_SELECT src0=fp32@sbuf[p0][1][1] dst=bf16@sbuf[p0][1][1]", CPS_E9205,
+         NULL},
         {"NOP wait S[1]>=2 then S[3]+=5@complete", CPS_E9205, "S[3]+=5@complete"},
         {"COPY ch=3 ch=4", CPS_E9206, "ch"},
         {".bytes 0011", CPS_E9207, "0011"},

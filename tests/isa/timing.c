@@ -91,7 +91,8 @@ tensor_engine(void)
     near("fp32 matmul end to end", c.cross, 598.5, 0.01);
     // trn1 at N = 512: 209 ns in bf16, 836 ns for a pair in fp32.
     near("bf16 trn1", cost(trn1, CPS_PE, matmul(CPS_V2, 6, 0, 512)).occupy, 209, 0.005);
-    near("fp32 pair trn1", 2 * cost(trn1, CPS_PE, matmul(CPS_V2, 10, 3, 512)).occupy, 836, 0.005);
+    near("fp32 pair trn1", 2 * cost(trn1, CPS_PE, matmul(CPS_V2, 10, 3, 512)).occupy, 836,
+         0.005);
     // trn1 128 columns end to end: 188 ns (M = 1) to 219 ns (M = 96).
     near("bf16 128 trn1", cost(trn1, CPS_PE, matmul(CPS_V2, 6, 0, 128)).cross, 203, 0.08);
     // One column still takes 64.
@@ -119,13 +120,15 @@ static void
 vector_engine(void)
 {
     // trn2 fp32 N = 512, one input in PSUM: 533 ns; both in SBUF twice that.
-    near("tt psum", cost(trn2, CPS_DVE, tensor_tensor(10, CPS_PSUM_BASE, 0, 512)).occupy, 533, 0.01);
+    near("tt psum", cost(trn2, CPS_DVE, tensor_tensor(10, CPS_PSUM_BASE, 0, 512)).occupy, 533,
+         0.01);
     CHECK_INT(cost(trn2, CPS_DVE, tensor_tensor(10, 0x800, 0, 512)).cycles, 1024);
     CHECK_INT(cost(trn2, CPS_DVE, tensor_tensor(6, 0x800, 0, 512)).cycles, 512);
     CHECK_INT(cost(trn1, CPS_DVE, tensor_tensor(6, 0x800, 0, 512)).cycles, 512);
     CHECK_INT(cost(trn1, CPS_DVE, tensor_tensor(7, 0x800, 0, 512)).cycles, 1024);
     // trn1 fp32 N = 8192 from SBUF: 14,987 ns end to end.
-    near("tt 8192", cost(trn1, CPS_DVE, tensor_tensor(10, 0x8000, 0, 8192)).cross, 14987, 0.015);
+    near("tt 8192", cost(trn1, CPS_DVE, tensor_tensor(10, 0x8000, 0, 8192)).cross, 14987,
+         0.015);
     // 16-bit modes: v3 only, 4 in SBUF, 2 strided or with PSUM.
     CHECK_INT(cost(trn1, CPS_DVE, copy(6, 0, 0x1000, 1, 1024)).cycles, 1024);
     CHECK_INT(cost(trn2, CPS_DVE, copy(6, 0, 0x1000, 1, 1024)).cycles, 256);
@@ -159,7 +162,8 @@ others(void)
     cps_isa_set_ap(&b, CPS_F_D4_IOTA_pattern, &p);
     cps_isa_set_ap(&b, CPS_F_D4_IOTA_dst, &dst);
     CHECK_INT(cost(trn2, CPS_POOL, b).cycles, 406);
-    near("event", cost(trn1, CPS_ACT, cps_isa_new(CPS_INSN_EVENT_SEMAPHORE, CPS_V2)).occupy, 9, 0.01);
+    near("event", cost(trn1, CPS_ACT, cps_isa_new(CPS_INSN_EVENT_SEMAPHORE, CPS_V2)).occupy, 9,
+         0.01);
     // Every byte pattern has a cost, on every engine and target; none is negative.
     for (unsigned op = 0; op < 256; op++)
         for (unsigned e = 0; e <= CPS_ENGINES; e++) {

@@ -62,10 +62,12 @@ static const struct {
     {"COPY hdr.inst_word_len=0x11 src=bf16@sbuf[p0][1][8] ch=1 dst=bf16@sbuf[p0][1][8]", CPS_V3,
      CPS_ENGINE_ANY, CPS_E5502},
     {"NOP", CPS_V3, CPS_SP, CPS_CODE_NONE},
-    {"MAX8 src=fp32@sbuf[p0][1][64] ch=8 dst=fp32@sbuf[p0][1][8]", CPS_V3, CPS_DVE, CPS_CODE_NONE},
+    {"MAX8 src=fp32@sbuf[p0][1][64] ch=8 dst=fp32@sbuf[p0][1][8]", CPS_V3, CPS_DVE,
+     CPS_CODE_NONE},
     {"MAX8 src=fp32@sbuf[p0][1][64] ch=8 dst=fp32@sbuf[p0][1][8]", CPS_V3, CPS_ACT, CPS_E5505},
     {"RANGE_SELECT", CPS_V2, CPS_ENGINE_ANY, CPS_E5501},
-    {".bytes 00100000000000000000000000000000000000000000000000000000000000000000000000000000000000"
+    {".bytes "
+     "00100000000000000000000000000000000000000000000000000000000000000000000000000000000000"
      "000000000000000000000000000000000000000000",
      CPS_V3, CPS_ENGINE_ANY, CPS_E5501},
     // sync
@@ -77,17 +79,19 @@ static const struct {
     {"NOP hdr.semaphore_value=4", CPS_V3, CPS_ENGINE_ANY, CPS_W5504},
     {"NOP then S[4]+=r4@read", CPS_V3, CPS_ENGINE_ANY, CPS_W5504},
     {"EVENT_SEMAPHORE wait S[1]>=1 wait2 S[2]>=1", CPS_V3, CPS_ENGINE_ANY, CPS_W5504},
-    {"EVENT_SEMAPHORE wait S[1]>=1 then2 S[2]+=3@complete", CPS_V3, CPS_ENGINE_ANY, CPS_CODE_NONE},
+    {"EVENT_SEMAPHORE wait S[1]>=1 then2 S[2]+=3@complete", CPS_V3, CPS_ENGINE_ANY,
+     CPS_CODE_NONE},
     // bytes and fields
     {"NOP raw[20]=1", CPS_V3, CPS_ENGINE_ANY, CPS_E5506},
     {"DRAIN raw[20]=1", CPS_V3, CPS_ENGINE_ANY, CPS_W5516},
-    {MM "xbus_sel=0x10 row_grp=0xf col_grp=0xf dst=psum[p0][1][512]", CPS_V3, CPS_PE, CPS_E5506},
+    {MM "xbus_sel=0x10 row_grp=0xf col_grp=0xf dst=psum[p0][1][512]", CPS_V3, CPS_PE,
+     CPS_E5506},
     {"MOVE num_mov=1 dtype=i32 source=7", CPS_V3, CPS_ENGINE_ANY, CPS_E5509},
     {"MOVE num_mov=9 dtype=i32", CPS_V3, CPS_ENGINE_ANY, CPS_E5509},
     {"ACTIVATE activation_function=0xf src=fp32@sbuf[p0][1][8] ch=1 dst=fp32@sbuf[p0][1][8]",
      CPS_V3, CPS_ACT, CPS_W5516},
-    {"STREAM_TRANSPOSE src=bf16@sbuf[p0][1][32] ch=33 dst=bf16@sbuf[p0][1][32]", CPS_V3, CPS_DVE,
-     CPS_E5509},
+    {"STREAM_TRANSPOSE src=bf16@sbuf[p0][1][32] ch=33 dst=bf16@sbuf[p0][1][32]", CPS_V3,
+     CPS_DVE, CPS_E5509},
     {TT "op=abs_max src0=fp32@sbuf[p0][1][8] src1=fp32@sbuf[p0][1][8] dst=fp32@sbuf[p0][1][8]",
      CPS_V3, CPS_DVE, CPS_E5509},
     // dtypes
@@ -103,7 +107,8 @@ static const struct {
     {MM "transpose_mode=1 row_grp=0xf col_grp=0xf dst=bf16@psum[p0][1][512]", CPS_V3, CPS_PE,
      CPS_CODE_NONE},
     // addresses and patterns
-    {"COPY src=fp32@sbuf[p0+0x2][1][8] ch=1 dst=fp32@sbuf[p0][1][8]", CPS_V3, CPS_DVE, CPS_E5508},
+    {"COPY src=fp32@sbuf[p0+0x2][1][8] ch=1 dst=fp32@sbuf[p0][1][8]", CPS_V3, CPS_DVE,
+     CPS_E5508},
     {"TENSOR_SCALAR_ARITH src=fp32@sbuf[p0][1][8] ch=1 op0=mult imm0=ptr[0x2] "
      "dst=fp32@sbuf[p0][1][8]",
      CPS_V3, CPS_DVE, CPS_E5508},
@@ -118,7 +123,8 @@ static const struct {
     {"COPY src=fp32@0x3000000[1][8] ch=1 dst=fp32@sbuf[p0][1][8]", CPS_V3, CPS_DVE, CPS_E5513},
     {"COPY src=fp32@0x20000000[1][8] ch=1 dst=fp32@sbuf[p0][1][8]", CPS_V3, CPS_DVE, CPS_E5513},
     {"COPY src=fp32@reg[5][1][8] ch=1 dst=fp32@sbuf[p0][1][8]", CPS_V3, CPS_DVE, CPS_CODE_NONE},
-    {"COPY src=fp32@0x40000000[1][0] ch=1 dst=fp32@sbuf[p0][1][8]", CPS_V3, CPS_DVE, CPS_CODE_NONE},
+    {"COPY src=fp32@0x40000000[1][0] ch=1 dst=fp32@sbuf[p0][1][8]", CPS_V3, CPS_DVE,
+     CPS_CODE_NONE},
     // partitions and memories
     {"COPY src=fp32@sbuf[p16][1][8] ch=1 dst=fp32@sbuf[p0][1][8]", CPS_V3, CPS_DVE, CPS_E5511},
     {"COPY src=fp32@sbuf[p64][1][8] ch=65 dst=fp32@sbuf[p0][1][8]", CPS_V3, CPS_DVE, CPS_E5511},
@@ -126,8 +132,8 @@ static const struct {
      CPS_CODE_NONE},
     {"COPY src=fp32@sbuf[p0][1][8] ch=129 dst=fp32@sbuf[p0][1][8]", CPS_V3, CPS_DVE, CPS_E5511},
     {"COPY src=fp32@sbuf[p0][1][8] dst=fp32@sbuf[p0][1][8]", CPS_V3, CPS_DVE, CPS_E5511},
-    {TT "op=add src0=fp32@psum[p0][1][8] src1=fp32@psum[p0][1][8] dst=fp32@sbuf[p0][1][8]", CPS_V3,
-     CPS_DVE, CPS_E5512},
+    {TT "op=add src0=fp32@psum[p0][1][8] src1=fp32@psum[p0][1][8] dst=fp32@sbuf[p0][1][8]",
+     CPS_V3, CPS_DVE, CPS_E5512},
     {"TENSOR_TENSOR_ARITH ch=32 op=add src0=fp32@sbuf[p0][1][8] src1=fp32@sbuf[p32][1][8] "
      "dst=fp32@sbuf[p0][1][8]",
      CPS_V2, CPS_DVE, CPS_E5512},
@@ -140,20 +146,24 @@ static const struct {
      CPS_V3, CPS_PE, CPS_E5512},
     {MM "row_grp=0xf col_grp=0xf dst=fp32@sbuf[p0][1][512]", CPS_V3, CPS_PE, CPS_E5512},
     // operators
-    {TT "op=bitwise_and src0=fp32@sbuf[p0][1][8] src1=fp32@sbuf[p0][1][8] dst=fp32@sbuf[p0][1][8]",
+    {TT
+     "op=bitwise_and src0=fp32@sbuf[p0][1][8] src1=fp32@sbuf[p0][1][8] dst=fp32@sbuf[p0][1][8]",
      CPS_V3, CPS_DVE, CPS_E5510},
-    {"TENSOR_SCALAR_ARITH src=fp32@sbuf[p0][1][8] ch=1 op0=divide imm0=2.0 dst=fp32@sbuf[p0][1][8]",
+    {"TENSOR_SCALAR_ARITH src=fp32@sbuf[p0][1][8] ch=1 op0=divide imm0=2.0 "
+     "dst=fp32@sbuf[p0][1][8]",
      CPS_V3, CPS_DVE, CPS_E5510},
-    {"TENSOR_SCALAR_ARITH src=fp32@sbuf[p0][1][8] ch=1 op0=divide imm0=2.0 dst=fp32@sbuf[p0][1][8]",
+    {"TENSOR_SCALAR_ARITH src=fp32@sbuf[p0][1][8] ch=1 op0=divide imm0=2.0 "
+     "dst=fp32@sbuf[p0][1][8]",
      CPS_V3, CPS_POOL, CPS_CODE_NONE},
     {"TENSOR_SCALAR_ARITH src=fp32@sbuf[p0][1][8] ch=1 op1=add dst=fp32@sbuf[p0][1][8]", CPS_V3,
      CPS_DVE, CPS_E5510},
-    {"TENSOR_SCALAR_ARITH src=fp32@sbuf[p0][1][8] ch=1 op0=rsqrt op1=add dst=fp32@sbuf[p0][1][8]",
+    {"TENSOR_SCALAR_ARITH src=fp32@sbuf[p0][1][8] ch=1 op0=rsqrt op1=add "
+     "dst=fp32@sbuf[p0][1][8]",
      CPS_V3, CPS_DVE, CPS_E5510},
-    {TT "op=add_int src0=i32@sbuf[p0][1][8] src1=i32@sbuf[p0][1][8] dst=i32@sbuf[p0][1][8]", CPS_V3,
-     CPS_POOL, CPS_CODE_NONE},
-    {TT "op=add_int src0=i32@sbuf[p0][1][8] src1=i32@sbuf[p0][1][8] dst=i32@sbuf[p0][1][8]", CPS_V3,
-     CPS_DVE, CPS_E5510},
+    {TT "op=add_int src0=i32@sbuf[p0][1][8] src1=i32@sbuf[p0][1][8] dst=i32@sbuf[p0][1][8]",
+     CPS_V3, CPS_POOL, CPS_CODE_NONE},
+    {TT "op=add_int src0=i32@sbuf[p0][1][8] src1=i32@sbuf[p0][1][8] dst=i32@sbuf[p0][1][8]",
+     CPS_V3, CPS_DVE, CPS_E5510},
     // counts
     {"COPY src=fp32@sbuf[p0][1][8] ch=1 dst=fp32@sbuf[p0][1][9]", CPS_V3, CPS_DVE, CPS_E5514},
     {"COPY src=fp32@sbuf[p0][1,4][4,2] ch=1 dst=fp32@sbuf[p0][1][8]", CPS_V3, CPS_DVE,
@@ -163,25 +173,56 @@ static const struct {
      CPS_V3, CPS_DVE, CPS_E5514},
     {"MAX8 src=fp32@sbuf[p0][1][64] ch=8 dst=fp32@sbuf[p0][1][7]", CPS_V3, CPS_DVE, CPS_E5514},
     {"MAX8 src=fp32@sbuf[p0][1][7] ch=8 dst=fp32@sbuf[p0][1][8]", CPS_V3, CPS_DVE, CPS_E5514},
-    {"BATCH_NORM_STATS2 src=fp32@sbuf[p0][1][513] ch=8 dst=fp32@sbuf[p0][1][6]", CPS_V3, CPS_DVE,
-     CPS_E5514},
-    {"BATCH_NORM_AGGREGATE src=fp32@sbuf[p0][1][7] ch=8 dst=fp32@sbuf[p0][1][2]", CPS_V3, CPS_DVE,
-     CPS_E5514},
+    {"BATCH_NORM_STATS2 src=fp32@sbuf[p0][1][513] ch=8 dst=fp32@sbuf[p0][1][6]", CPS_V3,
+     CPS_DVE, CPS_E5514},
+    {"BATCH_NORM_AGGREGATE src=fp32@sbuf[p0][1][7] ch=8 dst=fp32@sbuf[p0][1][2]", CPS_V3,
+     CPS_DVE, CPS_E5514},
     {"MEMSET dst_element_count=9 ch=1 dst=fp32@sbuf[p0][1][8]", CPS_V3, CPS_DVE, CPS_E5514},
-    {"NONZERO_WITH_COUNT ch=1 src=i32@sbuf[p0][1][8] dst=i32@sbuf[p0][1][8] in_dtype=i32", CPS_V3,
-     CPS_POOL, CPS_E5514},
+    {"NONZERO_WITH_COUNT ch=1 src=i32@sbuf[p0][1][8] dst=i32@sbuf[p0][1][8] in_dtype=i32",
+     CPS_V3, CPS_POOL, CPS_E5514},
     {"CROSS_LANE_REDUCE_ARITH src=fp32@sbuf[p0][1][8] ch=128 reduce_axis=PARTITIONS "
      "dst=fp32@sbuf[p0][1][1]",
      CPS_V3, CPS_POOL, CPS_E5514},
+    {"MEMSET dst_element_count=8 ch=1 set_value=0x10000 dst=bf16@sbuf[p0][1][8]", CPS_V3,
+     CPS_DVE, CPS_E5509},
+    {"LDWEIGHTS src=bf16@sbuf[p0][1][64] num_active_rows=128 num_active_cols=128 row_grp=0xf "
+     "col_grp=0xf",
+     CPS_V3, CPS_PE, CPS_E5514},
+    {"LDWEIGHTS src=fp8e4m3@sbuf[p0][1,128][128,2] perf_opt=DOUBLE_ROW num_active_rows=128 "
+     "num_active_cols=128 row_grp=0xf col_grp=0xf",
+     CPS_V3, CPS_PE, CPS_CODE_NONE},
+    {"DMA_MEMCPY src_num_elem=[4,1] src_elem_size=4 dst_num_elem=[2,1] dst_elem_size=4", CPS_V3,
+     CPS_SP, CPS_E5514},
+    {"DMA_MEMCPY src_num_elem=[4,1] src_elem_size=4 dst_num_elem=[2,2] dst_elem_size=4", CPS_V3,
+     CPS_SP, CPS_CODE_NONE},
+    {"RANGE_SELECT ch=1 fill=0x0 reduce_op=max comp_op0=is_ge comp_op1=is_lt "
+     "src=fp32@sbuf[p0][1][8] dst=fp32@sbuf[p0][1][8]",
+     CPS_V3, CPS_DVE, CPS_E5509},
+    // joined fields
+    {"TENSOR_SCALAR_ARITH src=fp32@sbuf[p0][1][8] ch=1 op0=rsqrt imm0=2.0 "
+     "dst=fp32@sbuf[p0][1][8]",
+     CPS_V3, CPS_DVE, CPS_E5509},
+    {"TENSOR_SCALAR_BITVEC src=u16@sbuf[p0][1][8] ch=1 op0=arith_shift_right imm0=0x2 "
+     "dst=u16@sbuf[p0][1][8]",
+     CPS_V3, CPS_DVE, CPS_E5510},
+    {"ACTIVATE2 exp src=fp32@sbuf[p0][1][8] op0=add op1=add ch=1 imm0=0.0 "
+     "dst=fp32@sbuf[p0][1][8]",
+     CPS_V4, CPS_ACT, CPS_E5510},
+    {"ACTIVATE2 exp src=fp32@sbuf[p0][1][8] op0=mult op1=add ch=1 imm0=0.0 "
+     "dst=fp32@sbuf[p0][1][8]",
+     CPS_V4, CPS_ACT, CPS_CODE_NONE},
+    {"ACTIVATE2 exp src=fp32@sbuf[p0][1][8] reduce_cmd=REDUCE op0=mult op1=add ch=1 imm0=0.0 "
+     "dst=fp32@sbuf[p0][1][8]",
+     CPS_V4, CPS_ACT, CPS_E5510},
     // PE
     {MM "row_grp=0x5 col_grp=0xf dst=psum[p0][1][512]", CPS_V3, CPS_PE, CPS_E5515},
     {MM "row_grp=0x3 col_grp=0xf dst=psum[p0][1][512]", CPS_V3, CPS_PE, CPS_E5515},
     {MM "fp32_mode=LOW_HIGH row_grp=0xf col_grp=0xf dst=psum[p0][1][512]", CPS_V3, CPS_PE,
      CPS_E5515},
-    {MM "psum_accumulate_flags=0x4 row_grp=0xf col_grp=0xf dst=psum[p0][1][512]", CPS_V3, CPS_PE,
-     CPS_E5515},
-    {MM "psum_accumulate_flags=0x4 row_grp=0xf col_grp=0xf dst=psum[p0][1][512]", CPS_V4, CPS_PE,
-     CPS_CODE_NONE},
+    {MM "psum_accumulate_flags=0x4 row_grp=0xf col_grp=0xf dst=psum[p0][1][512]", CPS_V3,
+     CPS_PE, CPS_E5515},
+    {MM "psum_accumulate_flags=0x4 row_grp=0xf col_grp=0xf dst=psum[p0][1][512]", CPS_V4,
+     CPS_PE, CPS_CODE_NONE},
     {MM "row_grp=0xf col_grp=0xf dst=psum[p0+0x400][1][512]", CPS_V3, CPS_PE, CPS_E5515},
     {"MATMUL src=bf16@sbuf[p32][1][64] num_active_rows=32 num_active_cols=32 row_grp=0x1 "
      "col_grp=0x1 dst=psum[p0][1][64]",
@@ -195,8 +236,8 @@ rules(void)
     for (size_t i = 0; i < cps_countof(cases); i++) {
         cps_buf bytes = {0};
         cps_diags_clear(diags);
-        bool parsed = cps_isa_parse(cases[i].line, strlen(cases[i].line), 0, cases[i].g, diags,
-                                    &bytes);
+        bool parsed =
+            cps_isa_parse(cases[i].line, strlen(cases[i].line), 0, cases[i].g, diags, &bytes);
         CHECK(parsed && bytes.n == CPS_BUNDLE_BYTES);
         if (!parsed) {
             show(cases[i].line);
@@ -209,7 +250,8 @@ rules(void)
         bool found = false;
         for (unsigned j = 0; j < cps_diags_count(diags); j++)
             found = found || cps_diags_code(diags, j) == want;
-        bool fine = ok == !error && (want == CPS_CODE_NONE ? cps_diags_count(diags) == 0 : found);
+        bool fine =
+            ok == !error && (want == CPS_CODE_NONE ? cps_diags_count(diags) == 0 : found);
         CHECK(fine);
         if (!fine)
             show(cases[i].line);
@@ -229,8 +271,8 @@ arbitrary_bytes(void)
         for (unsigned j = 0; j < CPS_BUNDLE_BYTES; j++)
             b.b[j] = (uint8_t)(cps_rng_next(&r) >> (k & 1 ? 32 : 60));
         b.b[0] = (uint8_t)k;
-        bool ok = cps_isa_verify(&b, (cps_gen)(k % 3), (cps_engine)(k % 6 < 5 ? k % 6 : 0xFF), diags,
-                                 CPS_NOSPAN);
+        bool ok = cps_isa_verify(&b, (cps_gen)(k % 3), (cps_engine)(k % 6 < 5 ? k % 6 : 0xFF),
+                                 diags, CPS_NOSPAN);
         CHECK(ok == (cps_diags_errors(diags) == 0));
         cps_diags_clear(diags);
     }
