@@ -65,7 +65,7 @@ tp_make_ops(tp *p)
     tp_ops o = {.p = p};
     bool v3 = p->t->gen != CPS_V2;
     o.x = tp_hbm(p, "x", CPS_IN, CPS_DT_FP32, 128, 64);
-    o.y = tp_hbm(p, "y", CPS_OUT, CPS_DT_FP32, 128, 1024);
+    o.y = tp_hbm(p, "y", CPS_OUT, CPS_DT_FP32, 128, 1536);
     uint32_t x = tp_sb(&o, "xs", CPS_DT_FP32, 64), h = tp_sb(&o, "xh", CPS_DT_BF16, 64);
     tp_1(p, CPS_T_DMA, tp_all(&o, x), tp_block(p, o.x, 0, 128, 0, 64));
     tp_1(p, CPS_T_COPY, tp_all(&o, h), tp_all(&o, x));
