@@ -401,18 +401,3 @@ cps_tr_call_stmt(cps_tracer *t, const cps_ast_callst *s)
 {
     return intrinsic(t, s) ? CPS_FLOW_NEXT : CPS_FLOW_FAIL;
 }
-
-bool
-cps_tr_supports(cps_eval *ev, const char *name)
-{
-    const cps_target *t = ev->c.target;
-    cps_top op = cps_top_find(name);
-
-    if (!t || op == CPS_T_NONE)
-        return false;
-    switch (op) {
-    case CPS_T_RANGE_SELECT: return t->dve_range_select;
-    case CPS_T_DMA_TRANSPOSE: return t->dma_transpose;
-    default: return true;
-    }
-}

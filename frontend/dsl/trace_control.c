@@ -244,10 +244,8 @@ cps_tr_reg_declare(cps_tracer *t, const cps_ast_store *s)
         cps_eval_error(&t->ev, CPS_E2305, s->name.span, "a register needs a first value");
         return CPS_FLOW_FAIL;
     }
-    if (!cps_eval_expr(&t->ev, s->value, &v)) {
-        cps_eval_bind(&t->ev, &s->name, (cps_cv){.kind = CPS_V_POISON}, 0);
+    if (!cps_eval_expr(&t->ev, s->value, &v))
         return CPS_FLOW_FAIL;
-    }
     const cps_view *w = cps_tr_view(v);
     bool arrow = s->set == CPS_SET_ARROW;
     if (arrow != (w != NULL)) {

@@ -109,6 +109,10 @@ read_sub(cps_tracer *t, const cps_ast_sub *s, cps_vsub *out)
         *out = (cps_vsub){.kind = CPS_VS_PIECE, .piece = *v.u.piece};
         out->text = cps_ast_expr_text(cps_tr_arena(t), s->lo);
         return true;
+    case CPS_V_SLICE:
+        *out = (cps_vsub){.kind = CPS_VS_SLICE, .lo = v.u.piece->start, .hi = v.u.piece->end,
+                          .has_hi = true, .step = 1};
+        return true;
     case CPS_V_OPAQUE: {
         const cps_trreg *r = as_reg(v);
         if (r) {

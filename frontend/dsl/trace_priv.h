@@ -236,6 +236,5 @@ cps_flow cps_tr_stage(cps_tracer *t, const cps_ast_stage *s);
 
 /* ---- trace_call.c: intrinsics ---- */
 cps_flow cps_tr_call_stmt(cps_tracer *t, const cps_ast_callst *s);
-bool cps_tr_supports(cps_eval *ev, const char *name);
 
 #endif

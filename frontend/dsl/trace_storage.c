@@ -286,11 +286,7 @@ cps_tr_declare(cps_tracer *t, const cps_ast_store *s)
     }
     if (s->space == CPS_SPACE_REG)
         return cps_tr_reg_declare(t, s);
-    if (declare(t, s, &x))
-        return CPS_FLOW_NEXT;
-    if (!x) // later uses of the name fail without a word
-        cps_eval_bind(&t->ev, &s->name, (cps_cv){.kind = CPS_V_POISON}, 0);
-    return CPS_FLOW_FAIL;
+    return declare(t, s, &x) ? CPS_FLOW_NEXT : CPS_FLOW_FAIL;
 }
 
 /* ---- constants before everything else ---- */
