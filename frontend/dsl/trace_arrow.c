@@ -5,6 +5,7 @@
  * side becomes [rows, folds, ...] for whole folds and one more transfer for a ragged last fold. */
 #include "frontend/dsl/trace_priv.h"
 
+#include <stdio.h>
 #include <string.h>
 
 typedef struct arrow {
