@@ -1,0 +1,138 @@
+/* The types of a graph: --auto-cast for floats, and 64-bit integers to 32 bits.
+ *
+ * "matmult" rounds the operands of matrix products and widens the product again; "all" gives
+ * every fp32 tensor the narrow type, inputs and outputs too, and rounds the constants once.
+ * Narrowing keeps int64 inputs and outputs by name as int32 ones; the runtime checks the values
+ * it converts. Constants are checked here: one that does not fit 32 bits is an error, since no
+ * engine computes with 64-bit integers. */
+#include "lower/pass.h"
+
+#include "ir/pass.h"
+
+#include <inttypes.h>
+
+/* ---- matmult ---- */
+
+static bool
+cast_products(cps_rw *w, const cps_node *n)
+{
+    if (n->op != CPS_OP_MATMUL)
+        return false;
+    cps_dtype to = cps_lower_of(w)->o->cast_type;
+    cps_val in[2];
+    for (int i = 0; i < 2; i++) {
+        if (cps_rw_type(w, n->in[i])->dtype != CPS_DT_FP32)
+            return false;
+        in[i] = cps_b_cast(&w->b, cps_rw_new(w, n->in[i]), to);
+    }
+    return cps_rw_set(w, n->out[0],
+                      cps_b_cast(&w->b, cps_b_matmul(&w->b, in[0], in[1]), CPS_DT_FP32));
+}
+
+/* ---- every value of one type to another ---- */
+
+static const void *
+convert(cps_arena *a, const cps_type *t, const void *data, cps_dtype to)
+{
+    size_t n = (size_t)cps_type_count(t), from = cps_dtype_bytes(t->dtype);
+    uint8_t *p = cps_arena_raw(a, CPS_MAX(n, 1) * cps_dtype_bytes(to));
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t *s = (const uint8_t *)data + i * from;
+        if (cps_dtype_is_float(to))
+            cps_from_f64(to, p + i * cps_dtype_bytes(to), cps_to_f64(t->dtype, s));
+        else
+            cps_from_i64(to, p + i * cps_dtype_bytes(to), cps_to_i64(t->dtype, s));
+    }
+    return p;
+}
+
+static bool
+fits(const cps_const *c, cps_dtype to, int64_t *bad)
+{
+    if (cps_dtype_is_float(to))
+        return true;
+    int64_t n = cps_type_count(&c->type);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t v = cps_to_i64(c->type.dtype, (const uint8_t *)c->data + i * 8);
+        bool big = c->type.dtype == CPS_DT_U64 && v < 0;
+        if (big || v < INT32_MIN || v > INT32_MAX) {
+            *bad = v;
+            return false;
+        }
+    }
+    return true;
+}
+
+// In place: types of values, constants, and the dtype attributes of casts and indices.
+static bool
+retype(cps_lower *l, cps_module *m, cps_dtype from, cps_dtype to)
+{
+    for (uint32_t i = 0; i < m->funcs.n; i++) {
+        cps_func *f = m->funcs.data[i];
+        for (uint32_t k = 1; k < f->vals.n; k++)
+            if (f->vals.data[k].type.dtype == from)
+                f->vals.data[k].type.dtype = to;
+        for (uint32_t k = 0; k < f->nodes.n; k++) {
+            cps_node *n = &f->nodes.data[k];
+            const cps_attr *a = cps_node_attr(n, "dtype");
+            if (a && a->kind == CPS_A_DTYPE && a->i == (int64_t)from)
+                cps_attr_put(m->arena, &n->attr, &n->nattr, cps_a_dtype("dtype", to));
+            if (n->op != CPS_OP_CONST || m->consts.data[n->cst].type.dtype != from)
+                continue;
+            // The old constant may be used elsewhere, and its number is known to others.
+            cps_const c = m->consts.data[n->cst];
+            int64_t bad;
+            if (!fits(&c, to, &bad)) {
+                cps_error(l->d, CPS_E7403, n->loc,
+                          "the constant '%s' holds %" PRId64 ", which 32 bits cannot",
+                          c.name ? c.name : "", bad);
+                return false;
+            }
+            c.data = convert(m->arena, &c.type, c.data, to);
+            c.type.dtype = to;
+            c.hashed = false;
+            n->cst = m->consts.n;
+            cps_vec_push(m->arena, &m->consts, c);
+        }
+    }
+    return true;
+}
+
+bool
+cps_lower_cast(cps_lower *l, cps_module *m)
+{
+    const char *policy = l->o->auto_cast ? l->o->auto_cast : "none";
+    if (l->o->cast_type == CPS_DT_FP32 || strcmp(policy, "none") == 0)
+        return true;
+    cps_assert(cps_dtype_is_float(l->o->cast_type));
+    if (strcmp(policy, "matmult") == 0)
+        return cps_lower_rewrite(l, m, cast_products, NULL);
+    cps_assert(strcmp(policy, "all") == 0);
+    return retype(l, m, CPS_DT_FP32, l->o->cast_type);
+}
+
+// The indices of a sort are i64 by definition; what reads them gets a cast.
+static bool
+cast_indices(cps_rw *w, const cps_node *n)
+{
+    if (n->op != CPS_OP_SORT)
+        return false;
+    cps_rw_copy(w, n);
+    w->map[n->out[1]] = cps_b_cast(&w->b, w->map[n->out[1]], CPS_DT_I32);
+    return true;
+}
+
+bool
+cps_lower_narrow(cps_lower *l, cps_module *m)
+{
+    if (!cps_lower_rewrite(l, m, cast_indices, NULL) || !retype(l, m, CPS_DT_I64, CPS_DT_I32) ||
+        !retype(l, m, CPS_DT_U64, CPS_DT_I32))
+        return false;
+    for (uint32_t i = 0; i < m->funcs.n; i++) {
+        cps_func *f = m->funcs.data[i];
+        for (uint32_t k = 0; k < f->nodes.n; k++)
+            if (f->nodes.data[k].op == CPS_OP_SORT)
+                f->vals.data[f->nodes.data[k].out[1]].type.dtype = CPS_DT_I64;
+    }
+    return true;
+}

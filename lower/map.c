@@ -1,0 +1,353 @@
+/* Mapping: base ops that raising left over become calls of the registry's generic operators
+ * (unary, binary, affine, cast, reduce, gather_rows, swap_axes, slice), so that a NeuronCore
+ * graph holds nothing but calls, constants and reshapes.
+ *
+ * Rows say which rule handles which op. Operands are folded to two dimensions: a pointwise op
+ * sees rows; a second operand that is broadcast is a row, a column or a number of them, which
+ * is what `binary` takes. Chains of numbers multiplied and added are one `affine`. Ops without
+ * a row, or whose operator the registry lacks, are collected and reported together (E7404). */
+#include "lower/map.h"
+
+#include "ir/pass.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#define PARTITIONS 128
+
+cps_val
+cps_map_call(cps_rw *w, cps_call *c)
+{
+    cps_val y = 0;
+    for (int i = 0; i < c->nin; i++)
+        if (!c->in[i])
+            return 0;
+    return cps_call_make(w, c, &y) ? y : 0;
+}
+
+bool
+cps_map_done(cps_rw *w, const cps_node *n, cps_val y)
+{
+    const cps_type *t = cps_rw_type(w, n->out[0]);
+    return y && cps_rw_set(w, n->out[0], cps_rw_reshape(w, y, t->rank, t->dim));
+}
+
+// Rows for an op that does not care how elements are laid out: at least as many as there are
+// partitions, when the count allows.
+static void
+even_rows(const cps_type *t, int64_t dim[2])
+{
+    cps_rows_of(t, dim);
+    int64_t n = cps_type_count(t);
+    if (dim[0] < PARTITIONS && n % PARTITIONS == 0) {
+        dim[0] = PARTITIONS;
+        dim[1] = n / PARTITIONS;
+    }
+}
+
+static cps_val
+rows(cps_rw *w, cps_val old)
+{
+    int64_t dim[2];
+    even_rows(cps_rw_type(w, old), dim);
+    return cps_rw_reshape(w, cps_rw_new(w, old), 2, dim);
+}
+
+/* ---- pointwise ---- */
+
+typedef struct name_row {
+    cps_op op;
+    const char *name;
+} name_row;
+
+static const name_row unary_names[] = {
+    {CPS_OP_RELU, "relu"},       {CPS_OP_GELU, "gelu"},   {CPS_OP_GELU_TANH, "gelu_tanh"},
+    {CPS_OP_SILU, "silu"},       {CPS_OP_SWISH, "swish"}, {CPS_OP_TANH, "tanh"},
+    {CPS_OP_SIGMOID, "sigmoid"}, {CPS_OP_EXP, "exp"},     {CPS_OP_LOG, "log"},
+    {CPS_OP_SQRT, "sqrt"},       {CPS_OP_RSQRT, "rsqrt"}, {CPS_OP_RECIPROCAL, "reciprocal"},
+    {CPS_OP_SQUARE, "square"},   {CPS_OP_ABS, "abs"},     {CPS_OP_SIGN, "sign"},
+    {CPS_OP_ERF, "erf"},         {CPS_OP_SIN, "sin"},     {CPS_OP_SOFTPLUS, "softplus"},
+    {CPS_OP_MISH, "mish"},       {CPS_OP_NEG, "neg"},
+};
+
+static const name_row binary_names[] = {
+    {CPS_OP_ADD, "add"}, {CPS_OP_SUB, "sub"},     {CPS_OP_MUL, "mul"},
+    {CPS_OP_DIV, "div"}, {CPS_OP_MAX, "maximum"}, {CPS_OP_MIN, "minimum"},
+};
+
+static const name_row reduce_names[] = {
+    {CPS_OP_SUM, "sum"},
+    {CPS_OP_MEAN, "mean"},
+    {CPS_OP_RMAX, "max"},
+    {CPS_OP_RMIN, "min"},
+};
+
+static const char *
+name_of(const name_row *r, size_t n, cps_op op)
+{
+    for (size_t i = 0; i < n; i++)
+        if (r[i].op == op)
+            return r[i].name;
+    return NULL;
+}
+
+static bool
+unary(cps_rw *w, const cps_node *n)
+{
+    cps_call c = {.callee = "unary", .nin = 1, .in = {rows(w, n->in[0])}, .nattr = 1};
+    c.attr[0] = cps_a_str("f", name_of(unary_names, cps_countof(unary_names), n->op));
+    return cps_map_done(w, n, cps_map_call(w, &c));
+}
+
+static cps_val
+affine(cps_rw *w, cps_val x, double mul, double add)
+{
+    cps_call c = {.callee = "affine", .nin = 1, .in = {x}, .nattr = 2};
+    c.attr[0] = cps_a_float("add", add);
+    c.attr[1] = cps_a_float("mul", mul);
+    return cps_map_call(w, &c);
+}
+
+// cos(x) = sin(x + pi/2)
+static bool
+cosine(cps_rw *w, const cps_node *n)
+{
+    cps_call c = {.callee = "unary", .nin = 1, .nattr = 1};
+    c.in[0] = affine(w, rows(w, n->in[0]), 1, 1.5707963267948966);
+    c.attr[0] = cps_a_str("f", "sin");
+    return cps_map_done(w, n, cps_map_call(w, &c));
+}
+
+static bool
+cast(cps_rw *w, const cps_node *n)
+{
+    cps_call c = {.callee = "cast", .nin = 1, .in = {rows(w, n->in[0])}, .nattr = 1};
+    c.attr[0] = cps_a_dtype("to", cps_rw_type(w, n->out[0])->dtype);
+    return cps_map_done(w, n, cps_map_call(w, &c));
+}
+
+// y = mul * x + add, seen from the outside: one more op of the chain. False at its end.
+static bool
+affine_step(const cps_rw *w, cps_val *v, double *mul, double *add)
+{
+    const cps_node *n = cps_rw_def(w, *v);
+    double u, m = *mul, a = *add;
+    int x = 0;
+    if (!n || !cps_dtype_is_float(cps_rw_type(w, *v)->dtype))
+        return false;
+    if (n->op == CPS_OP_NEG)
+        m = -m;
+    else if (n->op == CPS_OP_MUL && cps_rw_uniform(w, n->in[1], &u))
+        m *= u;
+    else if (n->op == CPS_OP_ADD && cps_rw_uniform(w, n->in[1], &u))
+        a += m * u;
+    else if (n->op == CPS_OP_SUB && cps_rw_uniform(w, n->in[1], &u))
+        a -= m * u;
+    else if (n->op == CPS_OP_SUB && cps_rw_uniform(w, n->in[0], &u)) {
+        a += m * u;
+        m = -m;
+        x = 1;
+    } else {
+        return false;
+    }
+    if (!isfinite((float)m) || !isfinite((float)a) ||
+        !cps_type_eq(cps_rw_type(w, n->in[x]), cps_rw_type(w, *v)))
+        return false;
+    *mul = m;
+    *add = a;
+    *v = n->in[x];
+    return true;
+}
+
+static bool
+numbers(cps_rw *w, const cps_node *n)
+{
+    cps_val v = n->out[0];
+    double mul = 1, add = 0;
+    // The chain goes on while nothing else needs what lies between.
+    if (!affine_step(w, &v, &mul, &add))
+        return false;
+    while (w->uses[v] == 1 && affine_step(w, &v, &mul, &add))
+        ;
+    return cps_map_done(w, n, affine(w, rows(w, v), mul, add));
+}
+
+// Splits the axes so that y is, on each side of the split, whole or of ones: x as [T, N], y as
+// [T or 1, N or 1].
+static bool
+split_axes(const cps_type *x, const cps_type *y, int64_t dx[2], int64_t dy[2])
+{
+    for (int k = 0; k <= x->rank; k++) {
+        bool ok = true;
+        for (int side = 0; side < 2; side++) {
+            bool whole = true, ones = true;
+            dx[side] = 1;
+            for (int i = side ? k : 0; i < (side ? x->rank : k); i++) {
+                int at = i - (x->rank - y->rank);
+                int64_t e = at < 0 ? 1 : y->dim[at];
+                whole = whole && e == x->dim[i];
+                ones = ones && e == 1;
+                dx[side] *= x->dim[i];
+            }
+            dy[side] = whole ? dx[side] : 1;
+            ok = ok && (whole || ones);
+        }
+        if (ok)
+            return true;
+    }
+    return false;
+}
+
+static bool
+binary(cps_rw *w, const cps_node *n)
+{
+    const cps_type *out = cps_rw_type(w, n->out[0]);
+    if (numbers(w, n))
+        return true;
+    cps_call c = {.callee = "binary", .nin = 2, .nattr = 2};
+    c.attr[0] = cps_a_str("f", name_of(binary_names, cps_countof(binary_names), n->op));
+    int x = cps_type_eq(cps_rw_type(w, n->in[0]), out)   ? 0
+            : cps_type_eq(cps_rw_type(w, n->in[1]), out) ? 1
+                                                         : -1;
+    cps_val vx, vy;
+    cps_type ty;
+    if (x >= 0) {
+        vx = cps_rw_new(w, n->in[x]);
+        vy = cps_rw_new(w, n->in[1 - x]);
+        ty = *cps_rw_type(w, n->in[1 - x]);
+    } else { // both are broadcast: the first one is written out
+        x = 0;
+        vx = cps_b_broadcast(&w->b, cps_rw_new(w, n->in[0]), out->rank, out->dim);
+        vy = cps_rw_new(w, n->in[1]);
+        ty = *cps_rw_type(w, n->in[1]);
+    }
+    int64_t dx[2], dy[2];
+    if (cps_type_eq(&ty, out)) {
+        even_rows(out, dx);
+        memcpy(dy, dx, sizeof dy);
+    } else if (!split_axes(out, &ty, dx, dy)) {
+        vy = cps_b_broadcast(&w->b, vy, out->rank, out->dim);
+        even_rows(out, dx);
+        memcpy(dy, dx, sizeof dy);
+    }
+    c.attr[1] = cps_a_bool("reverse", x == 1);
+    c.in[0] = cps_rw_reshape(w, vx, 2, dx);
+    c.in[1] = cps_rw_reshape(w, vy, 2, dy);
+    return cps_map_done(w, n, cps_map_call(w, &c));
+}
+
+/* ---- reductions and scans ---- */
+
+static bool
+reduce(cps_rw *w, const cps_node *n)
+{
+    const cps_attr *axes = cps_node_attr(n, "axes");
+    const cps_type *t = cps_rw_type(w, n->in[0]);
+    int64_t dim[CPS_MAX_RANK];
+    cps_val x = cps_rw_new(w, n->in[0]);
+    memcpy(dim, t->dim, sizeof dim);
+    // From the last run of axes to the first: sums of sums, means of equal parts.
+    for (int i = (int)axes->n - 1; i >= 0;) {
+        int hi = (int)axes->ints[i], lo = hi;
+        while (i > 0 && axes->ints[i - 1] == lo - 1) {
+            lo--;
+            i--;
+        }
+        i--;
+        int64_t d[3] = {1, 1, 1};
+        for (int k = 0; k < t->rank; k++)
+            d[k < lo ? 0 : k <= hi ? 1 : 2] *= dim[k];
+        cps_call c = {.callee = "reduce", .nin = 1, .nattr = 1};
+        c.in[0] = cps_rw_reshape(w, x, 3, d);
+        c.attr[0] = cps_a_str("f", name_of(reduce_names, cps_countof(reduce_names), n->op));
+        x = cps_map_call(w, &c);
+        for (int k = lo; k <= hi; k++)
+            dim[k] = 1;
+    }
+    return cps_map_done(w, n, x);
+}
+
+static bool
+cumsum(cps_rw *w, const cps_node *n)
+{
+    const cps_type *t = cps_rw_type(w, n->in[0]);
+    int64_t axis = cps_attr_int(n->attr, n->nattr, "axis", 0), dim[2];
+    if (axis != t->rank - 1 || cps_attr_int(n->attr, n->nattr, "exclusive", 0) ||
+        cps_attr_int(n->attr, n->nattr, "reverse", 0))
+        return false;
+    cps_rows_of(t, dim);
+    cps_call c = {.callee = "cumsum", .nin = 1};
+    c.in[0] = cps_rw_reshape(w, cps_rw_new(w, n->in[0]), 2, dim);
+    return cps_map_done(w, n, cps_map_call(w, &c));
+}
+
+/* ---- the table ---- */
+
+typedef struct map_row {
+    cps_op op;
+    bool (*fn)(cps_rw *w, const cps_node *n);
+} map_row;
+
+static const map_row table[] = {
+    {CPS_OP_COS, cosine},
+    {CPS_OP_CAST, cast},
+    {CPS_OP_CUMSUM, cumsum},
+    {CPS_OP_TRANSPOSE, cps_map_transpose},
+    {CPS_OP_SLICE, cps_map_slice},
+    {CPS_OP_BROADCAST, cps_map_broadcast},
+    {CPS_OP_REPEAT, cps_map_repeat},
+    {CPS_OP_GATHER, cps_map_gather},
+};
+
+static bool
+map_rule(cps_rw *w, const cps_node *n)
+{
+    cps_lower *l = cps_lower_of(w);
+    w->b.from = n->from;
+    if (n->op == CPS_OP_CONST || n->op == CPS_OP_RESHAPE || n->op == CPS_OP_CALL)
+        return false;
+    bool ok = false;
+    for (size_t i = 0; !ok && i < cps_countof(table); i++)
+        ok = table[i].op == n->op && table[i].fn(w, n);
+    if (!ok && name_of(unary_names, cps_countof(unary_names), n->op))
+        ok = unary(w, n);
+    if (!ok && name_of(binary_names, cps_countof(binary_names), n->op))
+        ok = binary(w, n);
+    if (!ok && name_of(reduce_names, cps_countof(reduce_names), n->op))
+        ok = reduce(w, n);
+    if (!ok) {
+        cps_buf b = {0};
+        cps_buf_printf(&b, "%s of ", cps_ops[n->op].name);
+        cps_type_print(cps_rw_type(w, n->in && n->nin ? n->in[0] : n->out[0]), &b);
+        ++*cps_map_at_str(&l->missing, b.data, NULL);
+        cps_buf_fini(&b);
+    }
+    return ok;
+}
+
+bool
+cps_lower_map(cps_lower *l, cps_module *m)
+{
+    if (!l->o->registry)
+        return true;
+    cps_map_init(&l->missing, l->arena);
+    // A rule may leave base ops of its own (a broadcast): the second sweep takes them.
+    for (int sweep = 0; sweep < 2; sweep++) {
+        cps_map_init(&l->missing, l->arena);
+        if (!cps_lower_rewrite(l, m, map_rule, NULL) || !cps_ir_dce(m, l->d))
+            return false;
+    }
+    if (!l->missing.n)
+        return true;
+    cps_buf b = {0};
+    for (uint32_t i = 0; i < l->missing.n; i++)
+        cps_buf_printf(&b, "%s%s (%" PRIu64 ")", i ? ", " : "", l->missing.entry[i].str,
+                       l->missing.entry[i].value);
+    cps_error(l->d, CPS_E7404, CPS_NOSPAN, "no operator of the registry computes, for %s: %s",
+              l->o->target ? l->o->target->name : "host", b.data);
+    cps_help(l->d,
+             "`copse list-operators --target T` names what each target takes; `--on host` "
+             "runs the whole model on the host");
+    cps_buf_fini(&b);
+    return false;
+}

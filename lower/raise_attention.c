@@ -1,0 +1,251 @@
+/* Attention: softmax(scale * q k' + mask) v, with the heads as leading axes.
+ *
+ * The scores are peeled from the outside: an additive mask over keys, a constant causal mask
+ * (added or selected), a scale; then the product of q and the transposed k. The leading axes
+ * are folded into one, the transpose of k is undone, and a mask becomes rows of keys, one for
+ * each group of heads. A mask over queries and keys that is not the causal triangle is not this
+ * operator. */
+#include "lower/match.h"
+
+#include <math.h>
+
+typedef struct attn {
+    double scale;
+    cps_val mask; // old value, or 0
+    bool causal;
+    const cps_node *qk;
+    cps_trail t;
+} attn;
+
+// "Minus infinity" of exporters: anything that exp() of a sane difference turns into zero.
+#define MASKED -1e4
+
+// The constant c is a triangle over [.., Sq, Skv]: `low` says whether the element may be on or
+// below the diagonal, `high` above it.
+static bool
+triangle(const cps_const *c, bool (*low)(double), bool (*high)(double))
+{
+    const cps_type *t = &c->type;
+    if (t->rank < 2)
+        return false;
+    int64_t rows = t->dim[t->rank - 2], cols = t->dim[t->rank - 1], n = cps_type_count(t);
+    size_t size = cps_dtype_bytes(t->dtype);
+    if (rows != cols || rows < 2)
+        return false;
+    for (int64_t i = 0; i < n; i++) {
+        double v = cps_to_f64(t->dtype, (const uint8_t *)c->data + (size_t)i * size);
+        bool above = i % cols > i / cols % rows;
+        if (!(above ? high(v) : low(v)))
+            return false;
+    }
+    return true;
+}
+
+static bool
+is_zero(double v)
+{
+    return v == 0;
+}
+
+static bool
+is_one(double v)
+{
+    return v != 0;
+}
+
+static bool
+is_masked(double v)
+{
+    return v <= MASKED;
+}
+
+// A mask value that may be added to the scores: causal, or one row of keys for a prefix of the
+// leading axes.
+static bool
+take_mask(const cps_rw *w, cps_val mask, cps_val scores, attn *k)
+{
+    const cps_type *m = cps_rw_type(w, mask), *s = cps_rw_type(w, scores);
+    const cps_const *c = cps_rw_const(w, mask);
+    bool wide = m->rank >= 2 && m->dim[m->rank - 2] != 1;
+    if (wide) {
+        if (!c || m->dim[m->rank - 2] != s->dim[s->rank - 2] ||
+            !triangle(c, is_zero, is_masked))
+            return false;
+        k->causal = true;
+        return true;
+    }
+    if (k->mask || m->rank < 1 || m->rank > s->rank ||
+        m->dim[m->rank - 1] != s->dim[s->rank - 1])
+        return false;
+    bool ones = false; // full extents first, then ones
+    for (int i = 0; i < s->rank - 2; i++) {
+        int at = i - (s->rank - m->rank);
+        int64_t e = at < 0 ? 1 : m->dim[at];
+        if (s->dim[i] == 1)
+            continue;
+        if (e != 1 && (e != s->dim[i] || ones))
+            return false;
+        ones = ones || e == 1;
+    }
+    k->mask = mask;
+    return true;
+}
+
+static bool scores(const cps_rw *w, cps_val v, attn *k, int depth);
+
+static bool
+added_mask(const cps_rw *w, const cps_node *n, attn *k, int depth)
+{
+    for (int i = 0; i < 2; i++) {
+        attn trial = *k;
+        if (!cps_type_eq(cps_rw_type(w, n->in[i]), cps_rw_type(w, n->out[0])))
+            continue;
+        if (take_mask(w, n->in[1 - i], n->in[i], &trial) &&
+            scores(w, n->in[i], &trial, depth)) {
+            *k = trial;
+            return true;
+        }
+    }
+    return false;
+}
+
+// select(tril, scores, -inf), or the other way round with an upper triangle.
+static bool
+selected_mask(const cps_rw *w, const cps_node *n, attn *k, int depth)
+{
+    const cps_const *c = cps_rw_const(w, n->in[0]);
+    double u;
+    if (!c || c->type.rank < 2)
+        return false;
+    for (int i = 1; i <= 2; i++) {
+        if (!cps_rw_uniform(w, n->in[i], &u) || u > MASKED)
+            continue;
+        cps_val rest = n->in[3 - i];
+        if (!cps_type_eq(cps_rw_type(w, rest), cps_rw_type(w, n->out[0])) ||
+            !(i == 2 ? triangle(c, is_one, is_zero) : triangle(c, is_zero, is_one)))
+            return false;
+        k->causal = true;
+        return scores(w, rest, k, depth);
+    }
+    return false;
+}
+
+// Peels one layer; ends at the product. A mask inside a scale would be scaled too: not taken.
+static bool
+scores(const cps_rw *w, cps_val v, attn *k, int depth)
+{
+    const cps_node *n = cps_rw_def(w, v);
+    double u;
+    if (!n || !depth || w->uses[v] != 1)
+        return false;
+    cps_trail_add(&k->t, n);
+    if (n->op == CPS_OP_MATMUL) {
+        k->qk = n;
+        return true;
+    }
+    if (n->op == CPS_OP_ADD && k->scale == 1)
+        return added_mask(w, n, k, depth - 1);
+    if (n->op == CPS_OP_SELECT && k->scale == 1)
+        return selected_mask(w, n, k, depth - 1);
+    if ((n->op != CPS_OP_MUL && n->op != CPS_OP_DIV) || !cps_rw_uniform(w, n->in[1], &u) ||
+        u == 0 || !cps_type_eq(cps_rw_type(w, n->in[0]), cps_rw_type(w, v)))
+        return false;
+    k->scale *= n->op == CPS_OP_MUL ? u : 1 / u;
+    return scores(w, n->in[0], k, depth - 1);
+}
+
+// A scalar factor of an operand is part of the scale.
+static cps_val
+unscaled(const cps_rw *w, cps_val v, attn *k)
+{
+    const cps_node *n = cps_rw_is(w, v, CPS_OP_MUL);
+    double u;
+    if (!n || !cps_rw_uniform(w, n->in[1], &u) || u == 0 ||
+        !cps_type_eq(cps_rw_type(w, n->in[0]), cps_rw_type(w, v)))
+        return v;
+    k->scale *= u;
+    cps_trail_add(&k->t, n);
+    return n->in[0];
+}
+
+static int64_t
+lead(const cps_type *t)
+{
+    int64_t n = 1;
+    for (int i = 0; i + 2 < t->rank; i++)
+        n *= t->dim[i];
+    return n;
+}
+
+static bool
+same_lead(const cps_type *a, const cps_type *b)
+{
+    if (a->rank != b->rank)
+        return false;
+    for (int i = 0; i + 2 < a->rank; i++)
+        if (a->dim[i] != b->dim[i])
+            return false;
+    return true;
+}
+
+static cps_val
+fold(cps_rw *w, cps_val v)
+{
+    const cps_type t = *cps_rw_new_type(w, v);
+    return cps_rw_reshape(w, v, 3, (int64_t[]){lead(&t), t.dim[t.rank - 2], t.dim[t.rank - 1]});
+}
+
+// k with its last two axes swapped back; a transpose that does more keeps the rest.
+static cps_val
+keys(cps_rw *w, cps_val kt)
+{
+    const cps_type *t = cps_rw_type(w, kt);
+    const cps_node *n = cps_rw_is(w, kt, CPS_OP_TRANSPOSE);
+    int64_t perm[CPS_MAX_RANK];
+    bool same = true;
+    for (int i = 0; i < t->rank; i++) {
+        int to = i == t->rank - 1 ? t->rank - 2 : i == t->rank - 2 ? t->rank - 1 : i;
+        perm[i] = n ? cps_node_attr(n, "perm")->ints[to] : to;
+        same = same && perm[i] == i;
+    }
+    cps_val x = cps_rw_new(w, n ? n->in[0] : kt);
+    return same ? x : cps_b_transpose(&w->b, x, perm);
+}
+
+bool
+cps_raise_attention(cps_rw *w, const cps_node *n)
+{
+    attn k = {.scale = 1};
+    cps_val s, y;
+    int axes;
+    if (n->op != CPS_OP_MATMUL || w->uses[n->in[0]] != 1 ||
+        !cps_match_softmax(w, n->in[0], &s, &axes, &k.t) || axes != 1)
+        return false;
+    // The scores feed the maximum and the difference (or the exponential alone).
+    uint32_t uses = w->uses[s];
+    w->uses[s] = 1;
+    bool ok = uses <= 2 && scores(w, s, &k, 6);
+    w->uses[s] = uses;
+    if (!ok)
+        return false;
+    cps_val q = unscaled(w, k.qk->in[0], &k), kt = unscaled(w, k.qk->in[1], &k), v = n->in[1];
+    const cps_type *out = cps_rw_type(w, n->out[0]);
+    if (!same_lead(cps_rw_type(w, q), out) || !same_lead(cps_rw_type(w, kt), out) ||
+        !same_lead(cps_rw_type(w, v), out))
+        return false;
+    cps_trail_add(&k.t, n);
+    w->b.from = cps_rw_from(w, k.t.n, k.t.node);
+    cps_call c = {.callee = "attention", .nin = 5, .nattr = 2};
+    c.in[0] = fold(w, cps_rw_new(w, q));
+    c.in[1] = fold(w, keys(w, kt));
+    c.in[2] = fold(w, cps_rw_new(w, v));
+    if (k.mask) {
+        int64_t dim[2];
+        cps_rows_of(cps_rw_type(w, k.mask), dim);
+        c.in[4] = cps_rw_reshape(w, cps_rw_new(w, k.mask), 2, dim);
+    }
+    c.attr[0] = cps_a_bool("causal", k.causal);
+    c.attr[1] = cps_a_float("scale", k.scale);
+    return cps_call_make(w, &c, &y) &&
+           cps_rw_set(w, n->out[0], cps_rw_reshape(w, y, out->rank, out->dim));
+}
