@@ -24,7 +24,7 @@
  * only for finished ones, and runs. Barriers keep this: all engines meet, in program order.
  *
  * A barrier (around loops and branches) lets every engine drain, SP wait for all transfers and
- * for the other engines, set the semaphores to 0 and let everybody go on. After it the clocks
+ * for the other engines and set the semaphores to 0 before everybody goes on. After it the clocks
  * start again; counts inside a loop's body are those of one iteration.
  *
  * Semaphores are taken to be 0 when the kernel starts (the runtime clears them between loads). */
@@ -59,7 +59,7 @@ typedef struct sync {
     const clock_ *now[CPS_ENGINES];
     uint32_t from; // first operation of the section
     uint32_t count[CPS_ENGINES], signals[CPS_ENGINES], transfers[CPS_QUEUES];
-    unsigned base, arrive, go, first, limit; // semaphore numbers
+    unsigned go, ack, base, arrive, first, limit; // semaphore numbers
     unsigned used;                           // one past the highest
     uint16_t uses[SEMS];
     uint32_t last[SEMS];                     // latest transfer on a semaphore
@@ -226,46 +226,56 @@ control(sync *s, cps_engine e, cps_insn i, cps_span loc)
     return &s->out.data[s->out.n - 1];
 }
 
+// A record that waits, or raises semaphore `raise` by one (0: none), or both.
 static void
-event(sync *s, cps_engine e, cps_span loc, unsigned wait, unsigned value, unsigned mode,
-      unsigned update)
+event(sync *s, cps_engine e, cps_span loc, unsigned mode, unsigned sem, unsigned value,
+      unsigned raise)
 {
     cps_bundle *b = &control(s, e, CPS_INSN_EVENT_SEMAPHORE, loc)->code;
-    if (value) {
-        cps_isa_set(b, CPS_F_CTRL_ES_wait_mode, CPS_WAIT_SEM_GE_IMM);
-        cps_isa_set(b, CPS_F_CTRL_ES_wait_idx, wait);
+    if (mode) {
+        cps_isa_set(b, CPS_F_CTRL_ES_wait_mode, mode);
+        cps_isa_set(b, CPS_F_CTRL_ES_wait_idx, sem);
         cps_isa_set(b, CPS_F_CTRL_ES_sem_wait_value, value);
     }
-    if (mode) {
-        cps_isa_set(b, CPS_F_CTRL_ES_update_mode, mode);
-        cps_isa_set(b, CPS_F_CTRL_ES_update_idx, update);
+    if (raise) {
+        cps_isa_set(b, CPS_F_CTRL_ES_update_mode, CPS_UPDATE_SEM_INC_COMPLETE);
+        cps_isa_set(b, CPS_F_CTRL_ES_update_idx, raise);
     }
 }
 
 static void
-barrier(sync *s, const cps_mop *at)
+clear(sync *s, cps_span loc, unsigned first, unsigned last)
+{
+    cps_bundle *b = &control(s, CPS_SP, CPS_INSN_EVENT_SEMAPHORE_RANGE_CLEAR, loc)->code;
+    cps_isa_set(b, CPS_F_CTRL_ER_clear, CPS_SEM_CLEAR_MODE_RANGE);
+    cps_isa_set(b, CPS_F_CTRL_ER_first, first);
+    cps_isa_set(b, CPS_F_CTRL_ER_last, last);
+}
+
+// Four steps, so that none can be taken for one of the barrier before or behind: all arrive; SP,
+// which knows that everything is complete, clears the counts and says go; all acknowledge; SP
+// takes go back, and only then do they go on.
+static void
+barrier(sync *s, cps_span loc)
 {
     for (int e = 0; e < CPS_ENGINES; e++)
-        control(s, (cps_engine)e, CPS_INSN_DRAIN, at->loc);
-    for (int e = 0; e < CPS_ENGINES; e++)
-        if (e != CPS_SP)
-            event(s, (cps_engine)e, at->loc, 0, 0, CPS_UPDATE_SEM_INC_COMPLETE, s->arrive);
+        control(s, (cps_engine)e, CPS_INSN_DRAIN, loc);
+    for (int e = 0; e < CPS_ENGINES; e++) {
+        if (e == CPS_SP)
+            continue;
+        event(s, (cps_engine)e, loc, CPS_WAIT_NONE, 0, 0, s->arrive);
+        event(s, (cps_engine)e, loc, CPS_WAIT_SEM_GE_IMM, s->go, 1, s->ack);
+        event(s, (cps_engine)e, loc, CPS_WAIT_SEM_EQ_IMM, s->go, 0, 0);
+    }
     for (uint32_t i = 0; i < s->found.n; i++) {
         const node *n = &s->nodes[s->found.data[i]];
-        event(s, CPS_SP, at->loc, n->sem, RISE * n->use, 0, 0);
+        event(s, CPS_SP, loc, CPS_WAIT_SEM_GE_IMM, n->sem, RISE * n->use, 0);
     }
-    event(s, CPS_SP, at->loc, s->arrive, CPS_ENGINES - 1, 0, 0);
-    cps_bundle *b = &control(s, CPS_SP, CPS_INSN_EVENT_SEMAPHORE_RANGE_CLEAR, at->loc)->code;
-    cps_isa_set(b, CPS_F_CTRL_ER_clear, CPS_SEM_CLEAR_MODE_RANGE);
-    cps_isa_set(b, CPS_F_CTRL_ER_first, s->base);
-    cps_isa_set(b, CPS_F_CTRL_ER_last, s->limit - 1); // trimmed below
-    for (int e = 0; e < CPS_ENGINES; e++)
-        if (e != CPS_SP)
-            event(s, CPS_SP, at->loc, 0, 0, CPS_UPDATE_SEM_INC_COMPLETE, s->go + (unsigned)e);
-    for (int e = 0; e < CPS_ENGINES; e++)
-        if (e != CPS_SP)
-            event(s, (cps_engine)e, at->loc, s->go + (unsigned)e, 1, CPS_UPDATE_SEM_DEC_COMPLETE,
-                  s->go + (unsigned)e);
+    event(s, CPS_SP, loc, CPS_WAIT_SEM_GE_IMM, s->arrive, CPS_ENGINES - 1, 0);
+    clear(s, loc, s->base, s->limit - 1); // to the highest in use, once that is known
+    event(s, CPS_SP, loc, CPS_WAIT_NONE, 0, 0, s->go);
+    event(s, CPS_SP, loc, CPS_WAIT_SEM_GE_IMM, s->ack, CPS_ENGINES - 1, 0);
+    clear(s, loc, s->go, s->ack);
 }
 
 bool
@@ -278,9 +288,10 @@ cps_pass_sync(cps_cg *g, cps_mprog *p)
     bool barriers = false;
     for (uint32_t i = 0; i < p->ops.n; i++)
         barriers |= p->ops.data[i].kind == CPS_M_BARRIER;
-    // [go ...] engines, arrive, transfers: what a barrier clears is one range.
+    // [go, acknowledge,] engines, [arrive,] transfers: what a barrier clears is one range.
     s.go = (unsigned)g->t->sync_first_semaphore;
-    s.base = s.go + (barriers ? CPS_ENGINES : 0);
+    s.ack = s.go + 1;
+    s.base = s.go + (barriers ? 2 : 0);
     s.arrive = s.base + CPS_ENGINES;
     s.first = s.used = s.arrive + barriers;
     s.limit = all;
@@ -300,7 +311,7 @@ cps_pass_sync(cps_cg *g, cps_mprog *p)
         if (p->ops.data[i].kind == CPS_M_BARRIER) {
             section_end(&s, s.from, i);
             outstanding(&s);
-            barrier(&s, &p->ops.data[i]);
+            barrier(&s, p->ops.data[i].loc);
             section_begin(&s);
             s.from = i + 1;
         } else if (i + 1 < p->ops.n) {
@@ -317,7 +328,8 @@ cps_pass_sync(cps_cg *g, cps_mprog *p)
     section_end(&s, s.from, p->ops.n);
     for (uint32_t i = 0; i < s.out.n; i++) {
         cps_bundle *b = &s.out.data[i].code;
-        if (barriers && b->b[0] == cps_isa_opcode(CPS_INSN_EVENT_SEMAPHORE_RANGE_CLEAR, g->t->gen))
+        if (b->b[0] == cps_isa_opcode(CPS_INSN_EVENT_SEMAPHORE_RANGE_CLEAR, g->t->gen) &&
+            cps_isa_get(b, CPS_F_CTRL_ER_first) == s.base)
             cps_isa_set(b, CPS_F_CTRL_ER_last, s.used - 1);
     }
     p->ops.data = s.out.data;
