@@ -61,9 +61,12 @@ prep_alu_op(cps_sim *s, insn *i)
 {
     unsigned op = F(CPS_F_CTRL_AL_op);
     cps_dtype t = cps_isa_dtype(F(CPS_F_CTRL_AL_dtype));
-    if (t != CPS_DT_I32 && t != CPS_DT_U32 && t != CPS_DT_FP32)
+    bool wide = t == CPS_DT_U64 || t == CPS_DT_I64;
+    if (t != CPS_DT_I32 && t != CPS_DT_U32 && t != CPS_DT_FP32 && !wide)
         return load_fail(s, i, CPS_E8202, "register arithmetic on this type has no model");
     float x = 0, y;
+    if (wide && alu_is_bits(op))
+        return load_fail(s, i, CPS_E8202, "bitwise operators on 64 bits have no model");
     if (!alu_is_bits(op) && !alu_is_int(op) && !alu_f32(op, &x, 0, &x, 0, &y, 1))
         return load_fail(s, i, CPS_E8202, "operator 0x%02x is no register operator", op);
     return true;
@@ -81,16 +84,33 @@ alu32(unsigned op, cps_dtype t, uint32_t a, uint32_t b)
     return (uint32_t)alu_int(op, x, y);
 }
 
+static uint64_t
+pair_of(const engine *e, unsigned lo, unsigned hi)
+{
+    return (uint64_t)e->reg[hi % REGS] << 32 | e->reg[lo % REGS];
+}
+
 bool
 exec_alu_op(cps_sim *s, engine *e, insn *i)
 {
     (void)s;
+    cps_dtype t = cps_isa_dtype(F(CPS_F_CTRL_AL_dtype));
+    if (t == CPS_DT_U64 || t == CPS_DT_I64) { // register pairs
+        bool imm = F(CPS_F_CTRL_AL_src1_datasrc) == CPS_DATA_SRC_IMMEDIATE;
+        uint64_t x = pair_of(e, F(CPS_F_CTRL_AL_src0_lo), F(CPS_F_CTRL_AL_src0_hi));
+        uint64_t y = imm ? cps_isa_get(&i->b, CPS_F_CTRL_AL_imm)
+                         : pair_of(e, F(CPS_F_CTRL_AL_src1_lo), F(CPS_F_CTRL_AL_src1_hi));
+        uint64_t r = (uint64_t)alu_int(F(CPS_F_CTRL_AL_op), (int64_t)x, (int64_t)y);
+        e->reg[F(CPS_F_CTRL_AL_dst_lo) % REGS] = (uint32_t)r;
+        e->reg[F(CPS_F_CTRL_AL_dst_hi) % REGS] = (uint32_t)(r >> 32);
+        return true;
+    }
     uint32_t a = e->reg[F(CPS_F_CTRL_AL_src0_lo) % REGS];
     uint32_t b = F(CPS_F_CTRL_AL_src1_datasrc) == CPS_DATA_SRC_IMMEDIATE
                      ? (uint32_t)cps_isa_get(&i->b, CPS_F_CTRL_AL_imm)
                      : e->reg[F(CPS_F_CTRL_AL_src1_lo) % REGS];
     e->reg[F(CPS_F_CTRL_AL_dst_lo) % REGS] =
-        alu32(F(CPS_F_CTRL_AL_op), cps_isa_dtype(F(CPS_F_CTRL_AL_dtype)), a, b);
+        alu32(F(CPS_F_CTRL_AL_op), t, a, b);
     return true;
 }
 

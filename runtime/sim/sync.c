@@ -238,6 +238,10 @@ sync_pass(cps_sim *s, engine *e, const insn *i)
 void
 sync_updates(cps_sim *s, engine *e, const insn *i, cps_ps read, cps_ps complete)
 {
+    // An update is an epoch of its own: an engine that touched no memory since the last one may
+    // still have learned something that the update carries.
+    if (i->sy.nupdate)
+        e->count++;
     for (unsigned u = 0; u < i->sy.nupdate; u++) {
         uint8_t mode = i->sy.update_mode[u];
         bool done = mode & 0x10;
