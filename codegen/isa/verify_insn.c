@@ -93,6 +93,27 @@ same_dtypes(cps_checker *c)
     }
 }
 
+static void
+tags(cps_checker *c)
+{
+    static const struct {
+        uint16_t insn, f;
+        uint32_t set;
+    } rule[] = {
+#define CPS_TAGS(id, fmt, field, set) {CPS_INSN_##id, CPS_F_##fmt##_##field, set},
+#include "codegen/isa/rule.def"
+    };
+    for (size_t i = 0; i < cps_countof(rule); i++) {
+        if (rule[i].insn != c->id)
+            continue;
+        cps_operand o = cps_check_operand(c, (cps_field)rule[i].f);
+        cps_dtype t = cps_isa_dtype(o.wire);
+        if (t && !(o.wire < 32 && rule[i].set >> o.wire & 1))
+            cps_check_report(c, CPS_E5507, "%s cannot have dtype %s here", o.r->name,
+                             cps_dtype_name(t));
+    }
+}
+
 /* ---- element counts: one function per relation of rule.def ---- */
 
 typedef struct counted {
@@ -167,6 +188,34 @@ count_six(counted *k)
         differ(k, "dst", k->out->count, "there are statistics:", 6);
     if (k->in->count > 512)
         differ(k, "src", k->in->count, "at most", 512);
+}
+
+static void
+count_three(counted *k)
+{
+    if (k->out->count != 3)
+        differ(k, "dst", k->out->count, "there are sums:", 3);
+    if (k->in[0].count != k->in[1].count)
+        differ(k, "src0", k->in[0].count, "src1", k->in[1].count);
+}
+
+// STREAM_TRANSPOSE works on blocks of 32 x 32 and may write fewer elements than it reads.
+static void
+count_blocks(counted *k)
+{
+    if (k->in->count % 32)
+        differ(k, "src", k->in->count, "it takes multiples of", 32);
+    if (k->out->count > k->in->count)
+        differ(k, "dst", k->out->count, "src only", k->in->count);
+}
+
+static void
+count_gathered(counted *k)
+{
+    unsigned n = cps_check_get(k->c, CPS_F_S4D4_IC_src_num_elem);
+    unsigned per = cps_check_get(k->c, CPS_F_S4D4_IC_src_num_elem_per_idx);
+    if (per && n / per > 4096)
+        differ(k, "the index list", n / per, "at most", 4096);
 }
 
 static void
@@ -304,6 +353,18 @@ direct2d(cps_checker *c)
                          (unsigned long long)in, (unsigned long long)out);
 }
 
+// Register transfers move a small rectangle: 1 to 32 each way, 32 in all.
+static void
+registers(cps_checker *c)
+{
+    cps_field f = c->insn->format == CPS_FMT_MEM_2D ? CPS_F_MEM_2D_num_elem
+                                                    : CPS_F_PSEUDO_MEM_2D_num_elem;
+    uint64_t x = cps_isa_get_elem(c->b, f, 0), y = cps_isa_get_elem(c->b, f, 1);
+    if (x < 1 || y < 1 || x * y > 32)
+        cps_check_report(c, CPS_E5514, "num_elem is %u by %u; 1 to 32 elements fit",
+                         (unsigned)x, (unsigned)y);
+}
+
 static void
 joined(cps_checker *c, const cps_operands *o)
 {
@@ -319,6 +380,14 @@ joined(cps_checker *c, const cps_operands *o)
         break;
     case CPS_FMT_D4_MR:
         fill(c, o);
+        break;
+    case CPS_FMT_MEM_2D:
+    case CPS_FMT_PSEUDO_MEM_2D:
+        registers(c);
+        break;
+    case CPS_FMT_CTRL_ER:
+        if (cps_check_get(c, CPS_F_CTRL_ER_first) > cps_check_get(c, CPS_F_CTRL_ER_last))
+            cps_check_report(c, CPS_E5509, "the range of semaphores ends before it begins");
         break;
     case CPS_FMT_DMA_DIRECT2D:
         direct2d(c);
@@ -338,5 +407,6 @@ cps_check_insn(cps_checker *c, const cps_operands *o)
     operators(c);
     allowed(c);
     same_dtypes(c);
+    tags(c);
     joined(c, o);
 }

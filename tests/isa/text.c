@@ -207,6 +207,36 @@ the_look(void)
     }
 }
 
+// The checked-in listing of all golden vectors, both ways.
+static void
+golden_listing(void)
+{
+    static golden v[128];
+    unsigned n = golden_read(v, 128);
+    cps_buf want = {0}, back = {0};
+    for (unsigned i = 0; i < n; i++) {
+        cps_buf_printf(&want, "// %s\n", v[i].name);
+        cps_isa_print(&v[i].b, v[i].gens & CPS_IN_V3 ? CPS_V3 : CPS_V2, &want);
+        cps_buf_putc(&want, '\n');
+    }
+    cps_file f;
+    if (!cps_file_open("tests/golden/isa.cas", true, &f)) {
+        CHECK(!"tests/golden/isa.cas is missing");
+    } else {
+        bool same = f.n == want.n && memcmp(f.data, want.data, f.n) == 0;
+        CHECK(same);
+        if (!same)
+            fprintf(stderr, "tests/golden/isa.cas should read\n%s", want.data);
+        CHECK(cps_isa_parse((const char *)f.data, f.n, 0, CPS_V3, diags, &back));
+        CHECK_INT(back.n, n * CPS_BUNDLE_BYTES);
+        for (unsigned i = 0; i < n && back.n == n * CPS_BUNDLE_BYTES; i++)
+            CHECK(memcmp(back.data + i * CPS_BUNDLE_BYTES, v[i].b.b, CPS_BUNDLE_BYTES) == 0);
+        cps_file_close(&f);
+    }
+    cps_buf_fini(&want);
+    cps_buf_fini(&back);
+}
+
 static void
 hand_written(void)
 {
@@ -319,6 +349,21 @@ bad_text(void)
         cps_buf_fini(&text);
         cps_buf_fini(&out);
     }
+    // Near misses are named.
+    static const struct {
+        const char *line, *help;
+    } near[] = {{"MATMULL", "did you mean 'MATMUL'?"},
+                {"nopp", "did you mean 'NOP'?"},
+                {"COPY sorc=sbuf[p0][1][1]", "did you mean 'src'?"},
+                {"COPY op_dim=FROB", "XYZW"}};
+    for (size_t i = 0; i < cps_countof(near); i++) {
+        cps_buf none = {0}, text = {0};
+        cps_diags_clear(diags);
+        CHECK(!cps_isa_parse(near[i].line, strlen(near[i].line), 0, CPS_V3, diags, &none));
+        cps_diags_render(diags, &text, false);
+        CHECK(text.n && strstr(text.data, near[i].help));
+        cps_buf_fini(&text);
+    }
     // A bad line does not hide the next one.
     cps_diags_clear(diags);
     cps_buf out = {0};
@@ -362,6 +407,7 @@ main(void)
     arbitrary_bytes();
     floats();
     the_look();
+    golden_listing();
     hand_written();
     bad_text();
     damaged_text();

@@ -198,6 +198,22 @@ static const struct {
     {"RANGE_SELECT ch=1 fill=0x0 reduce_op=max comp_op0=is_ge comp_op1=is_lt "
      "src=fp32@sbuf[p0][1][8] dst=fp32@sbuf[p0][1][8]",
      CPS_V3, CPS_DVE, CPS_E5509},
+    {"FIND_INDEX8 src=fp32@sbuf[p0][1][64] ch=8 dst=fp32@sbuf[p0][1][8]", CPS_V3, CPS_DVE,
+     CPS_E5507},
+    {"TENSOR_SCALAR_CACHE_REDUCE accumulator_cmd=ZERO_ACCUMULATE src=i32@sbuf[p0][1][8] ch=1 "
+     "op1=add "
+     "dst=fp32@sbuf[p0][1][8]",
+     CPS_V3, CPS_DVE, CPS_E5507},
+    {"COPY_PREDICATED ch=1 src0=fp32@sbuf[p0][1][8] src1=fp32@sbuf[p0][1][8] "
+     "dst=fp32@sbuf[p0][1][8]",
+     CPS_V3, CPS_DVE, CPS_E5507},
+    {"STREAM_TRANSPOSE src=bf16@sbuf[p0][1][33] ch=32 dst=bf16@sbuf[p0][1][32]", CPS_V3,
+     CPS_DVE, CPS_E5514},
+    {"STREAM_TRANSPOSE src=bf16@sbuf[p0][1][64] ch=32 dst=bf16@sbuf[p0][1][32]", CPS_V3,
+     CPS_DVE, CPS_CODE_NONE},
+    {"TENSOR_LOAD dtype=i32 num_elem=[8,5]", CPS_V3, CPS_SP, CPS_E5514},
+    {"TENSOR_LOAD dtype=i32 num_elem=[8,4]", CPS_V3, CPS_SP, CPS_CODE_NONE},
+    {"EVENT_SEMAPHORE_RANGE_CLEAR clear=RANGE first=9 last=8", CPS_V3, CPS_SP, CPS_E5509},
     // joined fields
     {"TENSOR_SCALAR_ARITH src=fp32@sbuf[p0][1][8] ch=1 op0=rsqrt imm0=2.0 "
      "dst=fp32@sbuf[p0][1][8]",
