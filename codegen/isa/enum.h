@@ -4,7 +4,7 @@
 
 #include "runtime/base/base.h"
 
-/* ISA engine numbers (isa-encoding 3.3, ENGINE (ISA)); also the order of streams in a package. */
+/* Engine numbers of the ISA headers; also the order of streams in a package. */
 typedef enum cps_engine {
     CPS_PE = 0,
     CPS_ACT = 1,

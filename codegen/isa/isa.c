@@ -290,7 +290,7 @@ cps_isa_set_ap(cps_bundle *b, cps_field f, const cps_ap *ap)
 }
 
 /* row_grp and col_grp are bit masks of four groups of 32: 0xF for a span above 64, 0x3 or 0xC
- * for a half, one bit for a quarter (shipped ISA headers, isa-encoding 7.1). */
+ * for a half, one bit for a quarter (shipped ISA headers). */
 uint8_t
 cps_isa_pe_group(unsigned start, unsigned span)
 {

@@ -89,7 +89,7 @@ typedef enum cps_insn {
 
 /* An access pattern as it stands in a TENSORnD slot: X (fastest) first. Steps in elements. */
 typedef struct cps_ap {
-    uint32_t addr;     /* ADDR4 with its marker byte (isa-encoding 4.2) */
+    uint32_t addr;     /* ADDR4 with its marker byte */
     uint8_t nd;        /* 1..4, from the slot */
     int16_t step[4];
     uint16_t num[4];   /* unused dims: step 1, num 1 */
@@ -174,7 +174,7 @@ void cps_isa_set_elem(cps_bundle *b, cps_field f, unsigned i, uint64_t v);
 void cps_isa_get_ap(const cps_bundle *b, cps_field f, cps_ap *out);
 void cps_isa_set_ap(cps_bundle *b, cps_field f, const cps_ap *ap);
 
-/* On-chip addresses (isa-encoding 4.1, v2..v4). */
+/* On-chip addresses of v2 to v4 (shipped ISA headers, runtime validators). */
 #define CPS_SBUF_STRIDE 0x40000u
 #define CPS_PSUM_BASE 0x02000000u
 #define CPS_PSUM_STRIDE 0x8000u
@@ -206,12 +206,12 @@ cps_addr_byte(uint32_t addr)
     return cps_addr_is_psum(addr) ? (addr - CPS_PSUM_BASE) % CPS_PSUM_STRIDE
                                   : addr % CPS_SBUF_STRIDE;
 }
-/* row_grp / col_grp of the PE for a start partition and a span (isa-encoding 7.1);
+/* row_grp / col_grp of the PE for a start partition and a span (shipped ISA headers);
  * 0 = illegal. */
 uint8_t cps_isa_pe_group(unsigned start, unsigned span);
 
-/* ALU operators, activation functions and wait/update modes: rows of alu.def, act.def, sync.def;
- * enumerators carry the wire values. */
+/* ALU operators, activation functions and wait/update modes: rows of alu.def, act.def and
+ * sync.def; enumerators carry the wire values. */
 typedef enum cps_alu {
 #define CPS_ALU(name, wire, ...) CPS_ALU_##name = wire,
 #include "codegen/isa/alu.def"

@@ -135,7 +135,7 @@ put_addr4(line *l, uint32_t a)
     }
 }
 
-// Variables with an offset, register pairs, else the number (isa-encoding 4.4).
+// Variables with an offset, register pairs, else the number (markers in byte 7).
 static void
 put_addr8(line *l, uint64_t a)
 {

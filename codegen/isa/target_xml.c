@@ -98,7 +98,7 @@ number(const char *s, double *out)
 }
 
 /* What the schema cannot say: relations between facts, and what the instruction encoding fixes
- * (partition strides, isa-encoding 4.1). */
+ * (partition strides, counts of semaphores and registers). */
 static bool
 sensible(const cps_target *t, xmlNodePtr root, report *r)
 {

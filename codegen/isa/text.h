@@ -28,7 +28,7 @@ void cps_isa_print(const cps_bundle *b, cps_gen g, cps_buf *out);
 bool cps_isa_parse(const char *text, size_t n, uint32_t file, cps_gen g, cps_diags *d,
                    cps_buf *bundles);
 
-/* Structural rules of one bundle (isa-encoding section 11): reserved bytes, dtypes, enums,
+/* Structural rules of one bundle (shipped ISA headers): reserved bytes, dtypes, enums,
  * partition starts, pattern bounds, engine legality. Rules on inferred facts warn. True when no
  * error was emitted. `engine` may be CPS_ENGINE_ANY. */
 bool cps_isa_verify(const cps_bundle *b, cps_gen g, cps_engine engine, cps_diags *d,

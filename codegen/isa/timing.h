@@ -1,6 +1,6 @@
 /* What one instruction costs, from its bytes and the target alone; shared by scheduler and
- * simulator. Times in picoseconds. The formulas are those of the NKI documents (isa-semantics,
- * appendix A); constants come from the target description. */
+ * simulator. Times in picoseconds. The formulas are those of the NKI documents (the
+ * 2025 versions, which printed them); constants come from the target description. */
 #ifndef CPS_ISA_TIMING_H
 #define CPS_ISA_TIMING_H
 

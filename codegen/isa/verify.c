@@ -1,4 +1,4 @@
-/* The rules of one bundle, after the shipped validator (isa-encoding 11).
+/* The rules of one bundle, after the checks of the shipped ISA headers.
  *
  * In: 64 bytes, a generation, and the engine of the stream if known. Out: errors for confirmed
  * and strong rules, warnings for inferred ones. Rules of a field follow from its kind, rules of
