@@ -113,7 +113,8 @@ bool cps_kbin_check(const cps_kbin *k, cps_buf *why);
 
 /* Files of one kernel folder: {pe,act,pool,dve,sp}.bin, dma.json, reloc.json, kernel.json,
  * kernel.cas (listing), data.bin when there are constants. Deterministic bytes. Block spans are of
- * a session and not kept: the places of the trigger bundles are. False with errno on I/O failure. */
+ * a session and not kept: the places of the trigger bundles are. Blocks come back by engine. False
+ * with errno on I/O failure. */
 bool cps_kbin_write(const cps_kbin *k, const char *dir);
 /* The listing alone: assembly text of all streams, with the source place of each instruction. */
 void cps_kbin_listing(const cps_kbin *k, cps_buf *out);

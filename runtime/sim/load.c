@@ -64,6 +64,14 @@ static bool
 load_vars(cps_sim *s)
 {
     const cps_kbin *k = s->k;
+    int64_t total = 0;
+    for (uint32_t i = 1; i < k->vars.n; i++) { // sizes are below 2^46 each (cps_kbin_check)
+        total += k->vars.data[i].bytes;
+        if (total > s->t->hbm_bytes)
+            return load_fail(s, NULL, CPS_E8204, "the variables up to '%s' take more than the "
+                             "%lld bytes of HBM a core may use", k->vars.data[i].name,
+                             (long long)s->t->hbm_bytes);
+    }
     for (uint32_t i = 0; i < k->vars.n; i++) {
         hbm_var *v = cps_vec_add(s->load_arena, &s->vars);
         v->v = &k->vars.data[i];
@@ -72,9 +80,9 @@ load_vars(cps_sim *s)
             v->data = (uint8_t *)(uintptr_t)v->v->data; // never written: checked per descriptor
             v->bound = v->defined = true;
         } else if (v->v->kind == CPS_VAR_TMP) {
-            v->data = malloc(n ? n : 1);
+            v->data = calloc(n ? n : 1, 1);
             v->init = calloc(n ? n : 1, 1);
-            v->bound = true;
+            v->bound = v->clean = true;
             if (!v->data || !v->init)
                 return load_fail(s, NULL, CPS_E8204, "no memory for the %zu bytes of '%s'", n,
                                  v->v->name);
@@ -266,6 +274,7 @@ cps_sim_bind(cps_sim *s, const char *name, void *data, size_t bytes, bool define
         v->data = data;
         v->bound = true;
         v->defined = defined;
+        v->clean = true;
         free(v->init);
         v->init = defined ? NULL : calloc(bytes ? bytes : 1, 1);
         if (!defined && !v->init) {

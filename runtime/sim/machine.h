@@ -317,6 +317,7 @@ typedef struct hbm_var {
     uint8_t *data;
     uint8_t *init;      /* one byte a byte; NULL: all defined */
     bool bound, defined;
+    bool clean;         /* `init` is all zero */
     cell *cells;
     uint32_t ncells, granule;
 } hbm_var;

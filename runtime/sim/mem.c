@@ -293,6 +293,9 @@ rect_defined(cps_sim *s, const rect *r, int64_t *at)
 
 /* ---- life of the memories ---- */
 
+// Larger private variables start as zero pages; the shadow tells what was written all the same.
+#define POISON_MAX ((int64_t)256 << 20)
+
 bool
 mem_create(cps_sim *s)
 {
@@ -338,10 +341,11 @@ mem_reset(cps_sim *s)
     memset(s->psum_fresh, 0, LANES * PSUM_BYTES / 4);
     for (uint32_t i = 0; i < s->vars.n; i++) {
         hbm_var *v = &s->vars.data[i];
-        if (v->v->kind == CPS_VAR_TMP && v->data)
+        if (v->v->kind == CPS_VAR_TMP && v->v->bytes <= POISON_MAX)
             memset(v->data, 0xFF, (size_t)v->v->bytes);
-        if (v->init)
+        if (v->init && !v->clean)
             memset(v->init, 0, (size_t)v->v->bytes);
+        v->clean = false;
     }
 }
 
