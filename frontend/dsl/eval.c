@@ -25,6 +25,8 @@ cps_eval_init(cps_eval *ev, const cps_eval_config *c)
         ev->c.ranks = 1;
     if (ev->c.step_limit <= 0)
         ev->c.step_limit = STEP_LIMIT;
+    if (!ev->c.host.vector_bytes)
+        ev->c.host = (cps_eval_host){.vector_bytes = 32, .vregs = 16, .fma_per_cycle = 2};
     ev->module = c->module;
     cps_map_init(&ev->consts, c->arena);
     cps_map_init(&ev->enums, c->arena);

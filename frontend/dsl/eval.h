@@ -207,7 +207,8 @@ typedef struct cps_eval_hooks {
 
 /* ---- the evaluator ---- */
 
-/* What `target.KEY` means when the target is the host. */
+/* What `target.KEY` means when the target is the host. All 0: 32-byte vectors, 16 registers, two
+ * multiply-adds per cycle. */
 typedef struct cps_eval_host {
     int64_t vector_bytes, vregs, fma_per_cycle;
 } cps_eval_host;
