@@ -424,10 +424,7 @@ run(walk *w)
             cps_eval_stmt(&w->ev, b->stmt[i]);
     }
     layouts(w);
-    w->c->cost_ns = w->i->target ? cps_cost_ns(w->i->target, &w->c->costs, &w->c->bound)
-                                 : (int64_t)w->c->costs.host_cycles;
-    if (!w->i->target)
-        w->c->bound = "host";
+    w->c->cost_ns = cps_cost_ns(w->i->target, &w->c->costs, &w->c->bound);
 }
 
 static void
