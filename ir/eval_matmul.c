@@ -6,6 +6,7 @@
  * panel stays in registers. Threads divide panels. Vector code is GCC's vector extension, compiled
  * for the baseline and, on x86-64, for AVX2, chosen when running. */
 #include "ir/eval.h"
+#include "ir/matmul.h"
 
 enum { KC = 256, MC = 96, MR = 4 };
 
@@ -196,4 +197,74 @@ cps_ev_matmul(cps_ev *e, const cps_tensor *in, cps_tensor *out)
     for (int64_t i = 0; i < total && j.zf; i++)
         j.z[i] = (double)j.zf[i];
     return true;
+}
+
+/* ---- binary32, for the tile evaluator ---- */
+
+// One row of the result with products in binary64.
+#define EXACT_ROW(NAME, TARGET)                                                                  \
+    typedef double NAME##_d __attribute__((vector_size(32), aligned(8), may_alias));             \
+    typedef float NAME##_s __attribute__((vector_size(16), aligned(4), may_alias));              \
+    TARGET static void NAME(int64_t k, int64_t n, const float *x, const float *y, float *z)      \
+    {                                                                                            \
+        int64_t c = 0;                                                                           \
+        for (; c + 8 <= n; c += 8) {                                                             \
+            NAME##_d a = {0}, b = {0};                                                           \
+            for (int64_t i = 0; i < k; i++) {                                                    \
+                const float *r = y + i * n + c;                                                  \
+                double s = (double)x[i];                                                         \
+                a += s * __builtin_convertvector(*(const NAME##_s *)r, NAME##_d);                \
+                b += s * __builtin_convertvector(*(const NAME##_s *)(r + 4), NAME##_d);          \
+                a = __builtin_convertvector(__builtin_convertvector(a, NAME##_s), NAME##_d);     \
+                b = __builtin_convertvector(__builtin_convertvector(b, NAME##_s), NAME##_d);     \
+            }                                                                                    \
+            *(NAME##_s *)(z + c) = __builtin_convertvector(a, NAME##_s);                         \
+            *(NAME##_s *)(z + c + 4) = __builtin_convertvector(b, NAME##_s);                     \
+        }                                                                                        \
+        for (; c < n; c++) {                                                                     \
+            float a = 0;                                                                         \
+            for (int64_t i = 0; i < k; i++)                                                      \
+                a = (float)((double)a + (double)x[i] * (double)y[i * n + c]);                    \
+            z[c] = a;                                                                            \
+        }                                                                                        \
+    }
+
+EXACT_ROW(exact_row, )
+#if defined(__x86_64__)
+EXACT_ROW(exact_row_avx2, __attribute__((target("avx2"))))
+#else
+#define exact_row_avx2 exact_row
+#endif
+
+void
+cps_mm_f32(int64_t m, int64_t k, int64_t n, const float *x, const float *y, float *z, bool exact)
+{
+    enum { NR = 16 };
+    bool fast = has_avx2();
+    if (exact) {
+        for (int64_t r = 0; r < m; r++)
+            (fast ? exact_row_avx2 : exact_row)(k, n, x + r * k, y, z + r * n);
+        return;
+    }
+    float pack[KC * NR], edge[MR * NR];
+    for (int64_t i = 0; i < m * n; i++)
+        z[i] = 0;
+    for (int64_t at = 0; at < k; at += KC)
+        for (int64_t c = 0; c < n; c += NR) {
+            int64_t kc = CPS_MIN(k - at, (int64_t)KC), cols = CPS_MIN(n - c, (int64_t)NR);
+            memset(pack, 0, sizeof pack);
+            for (int64_t i = 0; i < kc; i++)
+                memcpy(pack + i * NR, y + (at + i) * n + c, (size_t)cols * sizeof *pack);
+            for (int64_t r = 0; r < m; r += MR) {
+                int64_t rows = CPS_MIN(m - r, (int64_t)MR);
+                float *to = cols < NR ? edge : z + r * n + c;
+                memset(edge, 0, sizeof edge);
+                for (int64_t i = 0; i < rows && cols < NR; i++)
+                    memcpy(edge + i * NR, z + (r + i) * n + c, (size_t)cols * sizeof *edge);
+                (fast ? f32_avx2_block : f32_block)(rows, kc, x + r * k + at, k, pack, to,
+                                                    cols < NR ? NR : n);
+                for (int64_t i = 0; i < rows && cols < NR; i++)
+                    memcpy(z + (r + i) * n + c, edge + i * NR, (size_t)cols * sizeof *edge);
+            }
+        }
 }

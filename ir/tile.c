@@ -2,9 +2,9 @@
 #include "ir/tile.h"
 
 const cps_toprow cps_tops[CPS_TOPS] = {
-    [CPS_T_NONE] = {.name = "none", .engines = "", .attrs = ""},
-#define CPS_TOP(id, name, omin, omax, imin, imax, engines, attrs, doc)                           \
-    [CPS_T_##id] = {name, omin, omax, imin, imax, engines, attrs, doc},
+    [CPS_T_NONE] = {.name = "none", .engines = "", .attrs = "", .outs = "", .ins = ""},
+#define CPS_TOP(id, name, omin, omax, imin, imax, engines, attrs, doc, outs, ins)                \
+    [CPS_T_##id] = {name, omin, omax, imin, imax, engines, attrs, doc, outs, ins},
 #include "ir/top.def"
 };
 

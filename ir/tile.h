@@ -36,6 +36,7 @@ typedef struct cps_toprow {
     const char *engines; /* blank-separated, preferred first */
     const char *attrs;   /* blank-separated keys */
     const char *doc;
+    const char *outs, *ins; /* role of each operand, see top.def */
 } cps_toprow;
 
 extern const cps_toprow cps_tops[CPS_TOPS];
@@ -95,13 +96,16 @@ typedef struct cps_tview {
     cps_tdim d[CPS_TILE_DIMS];
     uint32_t reg;          /* register buffer added to `off` times reg_step; 0 none */
     int64_t reg_step;
-    uint32_t index;        /* view id + 1 of a [p,1] integer tile that replaces axis 0's position
-                              (indirect DMA): element address = off + index * d[0].step + ... */
+    uint32_t index;        /* HBM views of a dma_copy: view id + 1 of a [p,1] integer tile, p =
+                              d[0].num, that replaces axis 0's position: element k of axis 0 is at
+                              off + index[k] * d[0].step + ... */
 } cps_tview;
 
 typedef enum cps_topkind { CPS_TO_NONE, CPS_TO_VIEW, CPS_TO_IMM, CPS_TO_REG } cps_topkind;
 
-/* An operand. IMM: fp32 value in `imm` (exact), or raw 32-bit integer when `bits` is set. */
+/* An operand. IMM: the fp32 number `imm`, exact; or, when `is_int`, the integer `ival` (for bitwise
+ * and integer operators, integer fills, registers and loop bounds). Arithmetic takes an integer as
+ * the fp32 nearest to it. */
 typedef struct cps_toper {
     cps_topkind kind;
     uint32_t id;           /* VIEW: index into tfunc->views; REG: buffer id */
@@ -125,6 +129,9 @@ typedef struct cps_tinst {
     cps_span loc;
 } cps_tinst;
 
+/* PATTERN: n steps, one for each free axis of the result, slowest first. Legalisation may walk the
+ * result by other axes than the index; it then keeps the counts of the index's axes in v[n..2n),
+ * which are 0 otherwise. */
 typedef struct cps_tlist {
     int n;
     int32_t v[32];
@@ -173,7 +180,7 @@ int64_t cps_tview_elems(const cps_tview *v);
 int64_t cps_tbuf_bytes(const cps_tbuf *b); /* per partition on chip, whole tensor in HBM */
 
 /* Text (.cir): header line, one line a buffer, one line an instruction; print(parse(print)) is
- * exact. Locations print as trailing `loc(file:begin:end)` only when `locs`. */
+ * exact. Locations print as trailing `loc file:begin:end` only when `locs`. IR.md has the form. */
 void cps_tile_print(const cps_tfunc *f, bool locs, cps_buf *out);
 cps_tfunc *cps_tile_parse(cps_arena *a, const char *text, size_t n, uint32_t file, cps_diags *d);
 
