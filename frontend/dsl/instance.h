@@ -16,6 +16,23 @@
 bool cps_dsl_infer(cps_dsl_set *s, cps_arena *a, const cps_dsl_op *op, cps_instance *i,
                    cps_diags *d);
 
+/* What a command line or a case says of a call. */
+typedef struct cps_words {
+    int ndim, nwith, nattr;
+    const char *const *dim; /* dimension names, and their sizes */
+    const int64_t *size;
+    cps_dtype dtype;        /* of all operands whose declaration names none */
+    const char *const *with; /* optional operands to be present */
+    const char *const *attr; /* attribute names, and their values as text */
+    const char *const *text;
+} cps_words;
+
+/* A complete instance out of words. The attribute t<operand> (0 or 1) that the op does not declare
+ * itself says that the operand's last two axes are stored swapped. Memory from `a`. False after
+ * E2310 or E2211. */
+bool cps_dsl_make(cps_dsl_set *s, cps_arena *a, const cps_dsl_op *op, const cps_words *w,
+                  const cps_target *t, int cores, cps_instance *out, cps_diags *d);
+
 /* Defines in the innermost scope of `ev` the dims, attributes and derived dims of a complete
  * instance, and absent operands as ABSENT. `ev->module` is the op's while it runs. */
 bool cps_dsl_define_call(cps_eval *ev, const cps_dsl_op *op, const cps_instance *i);

@@ -195,6 +195,19 @@ leaf(void *self, unsigned i, cps_leafinfo *out)
 /* ---- calls ---- */
 
 static bool
+make(void *self, cps_arena *a, const char *op, int ndims, const char *const *dim,
+     const int64_t *value, cps_dtype dtype, int nwith, const char *const *with, int nattr,
+     const char *const *attr, const char *const *text, const cps_target *t, int cores,
+     cps_instance *out, cps_diags *d)
+{
+    reg *r = self;
+    const cps_dsl_op *o = need_op(r, op, d);
+    cps_words w = {.ndim = ndims, .nwith = nwith, .nattr = nattr, .dim = dim, .size = value,
+                   .dtype = dtype, .with = with, .attr = attr, .text = text};
+    return o && cps_dsl_make(r->set, a, o, &w, t, cores, out, d);
+}
+
+static bool
 infer(void *self, cps_arena *a, cps_instance *i, cps_diags *d)
 {
     reg *r = self;
@@ -370,7 +383,7 @@ cps_dsl_registry_create(cps_arena *a, cps_diags *d)
     for (unsigned i = 0; i < cps_kernel_def_count; i++)
         add_def(r, cps_kernel_defs[i], d);
     r->api = (cps_registry){.self = r, .ops = ops, .op = op, .find_op = find, .leaves = leaves,
-                            .leaf = leaf, .infer = infer, .candidates = candidates,
+                            .leaf = leaf, .make = make, .infer = infer, .candidates = candidates,
                             .trace = trace, .body = body, .minimum = minimum};
     return &r->api;
 }
