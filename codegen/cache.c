@@ -4,6 +4,8 @@
  * Names: <dir>/v1/<first two hex digits>/<other 62>; temporaries start with '.'. */
 #include "codegen/cache.h"
 
+#include "runtime/base/vec.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
