@@ -11,7 +11,7 @@
 #include <inttypes.h>
 
 #define OPSET_MIN 11
-#define OPSET_MAX 25 // the newest whose changes were read
+#define OPSET_MAX 28 // the newest whose changes were read
 
 static const cps_ox_row rows[] = {
 #define CPS_ONNX(domain, name, since, until, lo, hi, fn, base, note)                           \

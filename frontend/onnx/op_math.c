@@ -267,7 +267,7 @@ cps_ox_op_mod(cps_ox *m, const cps_ox_row *r)
     int64_t fmod;
     if (!cps_ox_int(m, "fmod", 0, &fmod))
         return false;
-    if (!fmod && cps_dtype_is_float(cps_ox_type(m, cps_ox_in(m, 0))->dtype))
+    if (!fmod && m->opset < 28 && cps_dtype_is_float(cps_ox_type(m, cps_ox_in(m, 0))->dtype))
         return cps_ox_err(m, CPS_E7009, "float operands need the attribute fmod = 1");
     cps_attr a = cps_a_bool("fmod", fmod != 0);
     cps_val in[2] = {cps_ox_in(m, 0), cps_ox_in(m, 1)};

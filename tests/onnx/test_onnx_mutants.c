@@ -7,7 +7,9 @@
 
 #include <stdlib.h>
 
+#ifndef MUTANTS
 #define MUTANTS 2000
+#endif
 #define DATA "tests/onnx/data/"
 
 static const char *const files[] = {"mlp.onnx",      "encoder.onnx",       "forms.onnx",
