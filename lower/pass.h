@@ -31,6 +31,7 @@ void cps_lower_drop_constants(cps_module *m);
 bool cps_raise_attention(cps_rw *w, const cps_node *n);
 bool cps_raise_softmax(cps_rw *w, const cps_node *n);
 bool cps_raise_norm(cps_rw *w, const cps_node *n);
+bool cps_raise_rope(cps_rw *w, const cps_node *n);
 bool cps_raise_mlp(cps_rw *w, const cps_node *n);
 bool cps_raise_matmul(cps_rw *w, const cps_node *n);
 

@@ -2,9 +2,9 @@
  *
  * The scores are peeled from the outside: an additive mask over keys, a constant causal mask
  * (added or selected), a scale; then the product of q and the transposed k. The leading axes
- * are folded into one, the transpose of k is undone, and a mask becomes rows of keys, one for
- * each group of heads. A mask over queries and keys that is not the causal triangle is not this
- * operator. */
+ * are folded into one, the transpose of k is undone, keys and values that were repeated for
+ * groups of heads are taken before that, and a mask becomes rows of keys, one for each group of
+ * heads. A mask over queries and keys that is not the causal triangle is not this operator. */
 #include "lower/match.h"
 
 #include <math.h>
@@ -212,6 +212,49 @@ keys(cps_rw *w, cps_val kt)
     return same ? x : cps_b_transpose(&w->b, x, perm);
 }
 
+// Keys or values that were repeated for groups of heads, [.., g, 1, S, d] -> [.., g, n, S, d]
+// ->
+// [.., g n, S, d]: the operand before that, [groups, S, d]. 0 when v (old) is something else.
+static cps_val
+before_groups(cps_rw *w, cps_val v)
+{
+    const cps_node *r = cps_rw_is(w, v, CPS_OP_RESHAPE);
+    const cps_node *b = r ? cps_rw_is(w, r->in[0], CPS_OP_BROADCAST) : NULL;
+    if (!b)
+        return 0;
+    const cps_type *x = cps_rw_type(w, b->in[0]), *y = cps_rw_type(w, b->out[0]);
+    const cps_type *t = cps_rw_type(w, v);
+    int n = y->rank;
+    if (x->rank != n || n < 3 || t->rank < 2 || x->dim[n - 3] != 1 ||
+        t->dim[t->rank - 1] != y->dim[n - 1] || t->dim[t->rank - 2] != y->dim[n - 2])
+        return 0;
+    for (int i = 0; i < n; i++)
+        if (i != n - 3 && x->dim[i] != y->dim[i])
+            return 0;
+    int64_t dim[3] = {lead(x), x->dim[n - 2], x->dim[n - 1]};
+    return cps_rw_reshape(w, cps_rw_new(w, b->in[0]), 3, dim);
+}
+
+static cps_val
+folded_keys(cps_rw *w, cps_val kt)
+{
+    const cps_node *n = cps_rw_is(w, kt, CPS_OP_TRANSPOSE);
+    const int64_t *perm = n ? cps_node_attr(n, "perm")->ints : NULL;
+    int rank = cps_rw_type(w, kt)->rank;
+    bool swaps = n != NULL;
+    for (int i = 0; n && i + 2 < rank; i++)
+        swaps = swaps && perm[i] == i;
+    cps_val k = swaps ? before_groups(w, n->in[0]) : 0;
+    return k ? k : fold(w, keys(w, kt));
+}
+
+static cps_val
+folded_values(cps_rw *w, cps_val v)
+{
+    cps_val x = before_groups(w, v);
+    return x ? x : fold(w, cps_rw_new(w, v));
+}
+
 bool
 cps_raise_attention(cps_rw *w, const cps_node *n)
 {
@@ -237,8 +280,8 @@ cps_raise_attention(cps_rw *w, const cps_node *n)
     w->b.from = cps_rw_from(w, k.t.n, k.t.node);
     cps_call c = {.callee = "attention", .nin = 5, .nattr = 2};
     c.in[0] = fold(w, cps_rw_new(w, q));
-    c.in[1] = fold(w, keys(w, kt));
-    c.in[2] = fold(w, cps_rw_new(w, v));
+    c.in[1] = folded_keys(w, kt);
+    c.in[2] = folded_values(w, v);
     if (k.mask) {
         int64_t dim[2];
         cps_rows_of(cps_rw_type(w, k.mask), dim);

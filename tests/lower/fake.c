@@ -201,6 +201,30 @@ slice(cps_builder *b, const cps_instance *i, const cps_val *in)
 }
 
 static cps_val
+part(cps_builder *b, cps_val x, int64_t from, int64_t to)
+{
+    const cps_type *t = cps_b_type(b, x);
+    return cps_b_slice(b, x, (int64_t[]){0, 0, 0, from},
+                       (int64_t[]){t->dim[0], t->dim[1], t->dim[2], to},
+                       (int64_t[]){1, 1, 1, 1});
+}
+
+static cps_val
+rope(cps_builder *b, const cps_instance *i, const cps_val *in)
+{
+    const cps_type t = i->operand[0].type;
+    int64_t h = t.dim[3] / 2, row[4] = {1, t.dim[1], 1, h};
+    cps_val lo = part(b, in[0], 0, h), hi = part(b, in[0], h, 2 * h);
+    cps_val c = cps_b_reshape(b, in[1], 4, row), s = cps_b_reshape(b, in[2], 4, row);
+    cps_val y[2];
+    y[0] = cps_b_binary(b, CPS_OP_SUB, cps_b_binary(b, CPS_OP_MUL, lo, c),
+                        cps_b_binary(b, CPS_OP_MUL, hi, s));
+    y[1] = cps_b_binary(b, CPS_OP_ADD, cps_b_binary(b, CPS_OP_MUL, hi, c),
+                        cps_b_binary(b, CPS_OP_MUL, lo, s));
+    return cps_b_concat(b, 2, y, 3);
+}
+
+static cps_val
 gather_rows(cps_builder *b, const cps_instance *i, const cps_val *in)
 {
     (void)i;
@@ -237,6 +261,7 @@ static const op_row ops[] = {
      "o[B, Sq, d]", "scale causal", attention},
     {"rmsnorm", "x[T, H];gamma[H]", "y[T, H]", "eps", rmsnorm},
     {"layernorm", "x[T, H];gamma[H];beta[H];residual?[T, H]", "y[T, H]", "eps", layernorm},
+    {"rope", "x[B, S, h, d];cos[S, e];sin[S, e]", "y[B, S, h, d]", "", rope},
     {"unary", "x[T, N]", "y[T, N]", "f", unary},
     {"binary", "x[T, N];y[Ty, Ny]", "z[T, N]", "f reverse", binary},
     {"affine", "x[T, N]", "y[T, N]", "mul add", affine},

@@ -261,6 +261,53 @@ test_encoder(void)
     end(&r);
 }
 
+static void
+test_decoder(void)
+{
+    run r;
+    begin(&r, 1);
+    if (import(&r, DATA "decoder.onnx", 0, NULL)) {
+        CHECK(lower(&r));
+        show(&r);
+        CHECK(only_calls(r.m));
+        CHECK_INT(calls(r.m, "attention"), 1);
+        CHECK_INT(calls(r.m, "rmsnorm"), 3);
+        CHECK_INT(calls(r.m, "rope"), 2);
+        CHECK_INT(calls(r.m, "mlp"), 1);
+        CHECK_INT(calls(r.m, "matmul"), 5);
+        const cps_func *f = r.m->funcs.data[0];
+        for (uint32_t i = 0; i < f->nodes.n; i++) {
+            const cps_node *n = &f->nodes.data[i];
+            if (n->op != CPS_OP_CALL || strcmp(n->callee, "attention") != 0)
+                continue;
+            CHECK_INT(cps_attr_int(n->attr, n->nattr, "causal", 0), 1);
+            CHECK_INT(n->nin, 3);
+            CHECK_INT(f->vals.data[n->in[0]].type.dim[0], 8); // heads
+            CHECK_INT(f->vals.data[n->in[1]].type.dim[0], 4); // groups
+        }
+    }
+    end(&r);
+}
+
+static void
+test_gpt(void)
+{
+    run r;
+    begin(&r, 1);
+    if (import(&r, DATA "gpt.onnx", 0, NULL)) {
+        CHECK(lower(&r));
+        show(&r);
+        CHECK(only_calls(r.m));
+        CHECK_INT(calls(r.m, "attention"), 1);
+        CHECK_INT(calls(r.m, "layernorm"), 2);
+        CHECK_INT(calls(r.m, "matmul"), 4);
+        CHECK_INT(calls(r.m, "slice"), 3);
+        CHECK_INT(calls(r.m, "unary"), 0);
+        CHECK_INT(calls(r.m, "binary"), 0);
+    }
+    end(&r);
+}
+
 // Equal modules come out equal, byte for byte.
 static void
 test_deterministic(void)
@@ -600,6 +647,8 @@ main(int argc, char **argv)
     if (argc > 1)
         return published(argc, argv);
     test_encoder();
+    test_decoder();
+    test_gpt();
     test_deterministic();
     test_refused();
     test_casts();

@@ -113,6 +113,89 @@ def encoder():
                [vi("y", T.FLOAT, ["B", "S", H])], b.inits), "encoder.onnx")
 
 
+def decoder():
+    """A llama-like layer: decomposed RMS norms, rotary positions, grouped heads, a constant causal
+    mask, a gated MLP."""
+    H, heads, kv, I, V, S, B = 16, 4, 2, 24, 13, 5, 2
+    d = H // heads
+    b = Body()
+
+    def norm(x):
+        v = b("ReduceMean", b("Pow", x, b.const(np.float32(2))), axes=[-1], keepdims=1)
+        r = b("Div", b.const(np.float32(1)), b("Sqrt", b("Add", v, b.const(np.float32(1e-6)))))
+        return b("Mul", b.const(1 + f32(H)), b("Mul", x, r))
+
+    def heads_of(x, n):
+        x = b("Reshape", b("MatMul", x, b.const(f32(H, n * d))), b.const(i64(B, S, n, d)))
+        return b("Transpose", x, perm=[0, 2, 1, 3])
+
+    freq = np.outer(np.arange(S), 1.0 / (100.0 ** (np.arange(0, d, 2) / d)))
+    angle = np.concatenate([freq, freq], axis=1).astype(np.float32)[None, None]
+    cos, sin = b("Cos", b.const(angle)), b("Sin", b.const(angle))
+
+    def rope(x):
+        lo = b("Slice", x, b.const(i64(0)), b.const(i64(d // 2)), b.const(i64(3)))
+        hi = b("Slice", x, b.const(i64(d // 2)), b.const(i64(2**62)), b.const(i64(3)))
+        r = b("Concat", b("Neg", hi), lo, axis=-1)
+        return b("Add", b("Mul", x, cos), b("Mul", r, sin))
+
+    def grouped(x):
+        x = b("Unsqueeze", x, b.const(i64(2)))
+        x = b("Expand", x, b.const(i64(B, kv, heads // kv, S, d)))
+        return b("Reshape", x, b.const(i64(B, heads, S, d)))
+
+    x = b("Gather", b.const(f32(V, H)), "ids")
+    n = norm(x)
+    q, k, v = rope(heads_of(n, heads)), rope(heads_of(n, kv)), heads_of(n, kv)
+    s = b("MatMul", q, b("Transpose", grouped(k), perm=[0, 1, 3, 2]))
+    s = b("Mul", s, b.const(np.float32(d**-0.5)))
+    low = np.finfo(np.float32).min
+    mask = b("Trilu", b.const(np.full((1, 1, S, S), low, np.float32)), b.const(np.int64(1)), upper=1)
+    a = b("MatMul", b("Softmax", b("Add", s, mask), axis=-1), grouped(v))
+    a = b("Reshape", b("Transpose", a, perm=[0, 2, 1, 3]), b.const(i64(B, S, H)))
+    x = b("Add", x, b("MatMul", a, b.const(f32(H, H))))
+    n = norm(x)
+    g = b("MatMul", n, b.const(f32(H, I)))
+    g = b("Mul", g, b("Sigmoid", g))
+    x = b("Add", x, b("MatMul", b("Mul", g, b("MatMul", n, b.const(f32(H, I)))), b.const(f32(I, H))))
+    b("MatMul", norm(x), b.const(f32(H, V)), out="logits")
+    save(model("decoder", b.nodes, [vi("ids", T.INT64, [B, S])], [vi("logits", T.FLOAT, [B, S, V])],
+               b.inits), "decoder.onnx")
+
+
+def gpt():
+    """A gpt-2-like layer: one projection split in three, a triangle that selects, tanh gelu."""
+    H, heads, S, B = 12, 3, 6, 2
+    d = H // heads
+    b = Body()
+
+    def norm(x):
+        return b("LayerNormalization", x, b.const(1 + f32(H)), b.const(f32(H)), axis=-1, epsilon=1e-5)
+
+    def conv1d(x, n, m):
+        rows = b("Reshape", x, b.const(i64(-1, n)))
+        return b("Reshape", b("Gemm", rows, b.const(f32(n, m)), b.const(f32(m))), b.const(i64(B, S, m)))
+
+    def split(x):
+        return b("Transpose", b("Reshape", x, b.const(i64(0, 0, heads, d))), perm=[0, 2, 1, 3])
+
+    n = conv1d(norm("x"), H, 3 * H)
+    b.nodes.append(h.make_node("Split", [n, b.const(i64(H, H, H))], ["q", "k", "v"], "/Split", axis=2))
+    q, k, v = split("q"), split("k"), split("v")
+    s = b("Div", b("MatMul", q, b("Transpose", k, perm=[0, 1, 3, 2])), b.const(np.float32(np.sqrt(d))))
+    tri = np.tril(np.ones((1, 1, S, S), bool))
+    s = b("Where", b.const(tri), s, b.const(np.float32(np.finfo(np.float32).min)))
+    a = b("Transpose", b("MatMul", b("Softmax", s, axis=-1), v), perm=[0, 2, 1, 3])
+    x = b("Add", conv1d(b("Reshape", a, b.const(i64(0, 0, H))), H, H), "x")
+    u = conv1d(norm(x), H, 4 * H)
+    t = b("Add", u, b("Mul", b.const(np.float32(0.044715)), b("Pow", u, b.const(np.float32(3)))))
+    t = b("Tanh", b("Mul", b.const(np.float32(np.sqrt(2 / np.pi))), t))
+    u = b("Mul", b("Mul", b.const(np.float32(0.5)), u), b("Add", b.const(np.float32(1)), t))
+    b("Add", x, conv1d(u, 4 * H, H), out="y")
+    save(model("gpt", b.nodes, [vi("x", T.FLOAT, [B, S, H])], [vi("y", T.FLOAT, [B, S, H])], b.inits),
+         "gpt.onnx")
+
+
 def forms():
     """Every way a tensor can be stored: raw, typed lists, varints, halves, double, bool."""
     b = Body()
@@ -191,11 +274,12 @@ def bad():
     one("size", [n("Expand", ["x", "s"], ["y"])], {"s": i64(2**31, 2**31, 2, 3)})
     one("declared", [n("Relu", ["x"], ["a"]), n("Relu", ["a"], ["y"])],
         info=[vi("a", T.FLOAT, [7, 3])])
+    save(model("newer", [n("Relu", ["x"], ["y"])], [x], [y], {}, 99), "bad-newer.onnx")
     m = model("data", [n("Add", ["x", "w"], ["y"])], [x], [y], {"w": f32(2, 3)}, 13)
     m.graph.initializer[0].raw_data = m.graph.initializer[0].raw_data[:-1]
     save(m, "bad-data.onnx")
 
 
 os.makedirs(OUT, exist_ok=True)
-for f in (mlp, encoder, forms, external, bad):
+for f in (mlp, encoder, decoder, gpt, forms, external, bad):
     f()

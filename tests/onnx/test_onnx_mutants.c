@@ -12,9 +12,9 @@
 #endif
 #define DATA "tests/onnx/data/"
 
-static const char *const files[] = {"mlp.onnx",      "encoder.onnx",       "forms.onnx",
-                                    "external.onnx", "bad-operators.onnx", "bad-declared.onnx",
-                                    "bad-rank.onnx"};
+static const char *const files[] = {
+    "mlp.onnx",           "encoder.onnx",      "forms.onnx",    "external.onnx",
+    "bad-operators.onnx", "bad-declared.onnx", "bad-rank.onnx", "gpt.onnx"};
 
 static size_t
 mutate(cps_rng *r, uint8_t *p, size_t n, size_t cap)
