@@ -240,7 +240,8 @@ check_dma(const cps_tfunc *f, const cps_tinst *x, cps_diags *d)
 static bool
 check_length(const cps_tfunc *f, const cps_tinst *x, cps_diags *d)
 {
-    int64_t n = x->nin ? elems(f, &x->in[0]) : 0, o = elems(f, &x->out[0]);
+    const cps_toper *data = x->nin && x->in[0].kind == CPS_TO_VIEW ? &x->in[0] : NULL;
+    int64_t n = data ? elems(f, data) : 0, o = elems(f, &x->out[0]);
     switch (x->op) {
     case CPS_T_BN_STATS:
         if (o != 6)
