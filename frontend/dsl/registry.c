@@ -289,6 +289,17 @@ trace(void *self, cps_arena *a, const cps_instance *i, const cps_candidate *c, i
     return cps_dsl_trace(a, &opts, d);
 }
 
+static cps_func *
+body(void *self, cps_module *m, const cps_instance *i, cps_diags *d)
+{
+    reg *r = self;
+    const cps_dsl_op *o = need_op(r, i->op, d);
+    (void)m;
+    if (o)
+        cps_error(d, CPS_E2309, o->ast->name.span, "op bodies have no graph form yet in this build");
+    return NULL;
+}
+
 static bool
 minimum(void *self, const cps_instance *i, cps_costs *out, cps_diags *d)
 {

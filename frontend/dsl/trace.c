@@ -6,6 +6,7 @@
 #include "frontend/dsl/trace_priv.h"
 
 #include "frontend/dsl/builtin.h"
+#include "frontend/dsl/instance.h"
 
 #include <string.h>
 
@@ -237,50 +238,36 @@ static const cps_eval_hooks hooks = {
 
 /* ---- arguments, dimensions, attributes, params ---- */
 
-static bool
-attribute_value(cps_tracer *t, const cps_ast_attr *a, const cps_attr *x, cps_cv *out)
+// Extents as written, for messages about axes.
+static const char **
+extent_names(cps_tracer *t, const cps_ast_operand *o)
 {
-    cps_cv type;
-
-    switch (x->kind) {
-    case CPS_A_FLOAT: *out = cps_cv_float(x->f); return true;
-    case CPS_A_BOOL: *out = cps_cv_bool(x->i != 0); return true;
-    case CPS_A_DTYPE: *out = cps_cv_dtype((cps_dtype)x->i); return true;
-    case CPS_A_INTS: {
-        cps_cv *item = cps_new_array(t->keep, cps_cv, x->n);
-        for (uint32_t i = 0; i < x->n; i++)
-            item[i] = cps_cv_int(x->ints[i]);
-        *out = cps_cv_seq(t->keep, CPS_V_LIST, item, x->n);
-        return true;
-    }
-    default: break;
-    }
-    *out = x->kind == CPS_A_INT ? cps_cv_int(x->i) : cps_cv_str(x->s);
-    // A member of an enum travels by name, or by value.
-    if (!a || !cps_eval_expr(&t->ev, a->type, &type) || type.kind != CPS_V_ENUMTYPE)
-        return a == NULL || type.kind != CPS_V_POISON;
-    const cps_enum_value *v = cps_eval_enum_values(&t->ev, type.u.et);
-    for (uint32_t i = 0; i < type.u.et->n; i++)
-        if (x->kind == CPS_A_INT ? v[i].value == x->i : cps_streq(v[i].name, x->s)) {
-            *out = (cps_cv){.kind = CPS_V_ENUM, .u.ev = &v[i]};
-            return true;
-        }
-    return cps_eval_error(&t->ev, CPS_E2310, a->span, "attribute `%s` has no such value",
-                          a->name.text);
+    const char **names = cps_new_array(t->keep, const char *, CPS_MAX_RANK);
+    for (uint32_t i = 0; i < o->n && i < CPS_MAX_RANK; i++)
+        names[i] = cps_ast_expr_text(t->keep, o->extent[i]);
+    return names;
 }
 
 static bool
-bind_extents(cps_tracer *t, const cps_ast_operand *o, const cps_type *type, const char **names)
+bind_argument(cps_tracer *t, const cps_ast_operand *o, const cps_operand *x, cps_role role)
 {
-    for (uint32_t i = 0; i < o->n; i++) {
-        names[i] = cps_ast_expr_text(t->keep, o->extent[i]);
-        if (o->extent[i]->kind != CPS_EX_NAME || (int)i >= type->rank)
-            continue;
-        cps_ast_name n = CPS_AST_AS(ref, o->extent[i])->name;
-        if (!cps_eval_find(&t->ev, n.sym))
-            cps_eval_define(&t->ev, n.text, cps_cv_int(type->dim[i]), n.span);
+    cps_trstore *s = cps_tr_argument(t, o->name.text, role, &x->type, x->order, extent_names(t, o),
+                                     o->span);
+    if (s)
+        cps_eval_define(&t->ev, o->name.text, cps_cv_opaque(CPS_TR_VIEW, &s->view), o->span);
+    return s != NULL;
+}
+
+static cps_cv
+param_value(cps_tracer *t, const cps_attr *x)
+{
+    switch (x->kind) {
+    case CPS_A_INT: return cps_cv_int(x->i);
+    case CPS_A_FLOAT: return cps_cv_float(x->f);
+    case CPS_A_BOOL: return cps_cv_bool(x->i != 0);
+    case CPS_A_DTYPE: return cps_cv_dtype((cps_dtype)x->i);
+    default: return cps_cv_str(cps_arena_strdup(t->keep, x->s ? x->s : ""));
     }
-    return true;
 }
 
 static bool
@@ -288,62 +275,18 @@ bind_instance(cps_tracer *t)
 {
     const cps_ast_op *op = t->o->op->ast;
     const cps_instance *in = t->o->inst;
-    const cps_dsl_module *mine = t->ev.module;
-    const char *names[2 * CPS_MAX_OPERANDS][CPS_MAX_RANK] = {{0}};
-    bool ok = true;
+    bool ok = cps_dsl_define_call(&t->ev, t->o->op, in);
 
-    if (in->noperands != (int)op->noperand || in->nresults != (int)op->nresult)
-        return cps_eval_error(&t->ev, CPS_E2310, op->name.span,
-                              "the call has %d operands and %d results", in->noperands,
-                              in->nresults);
-    t->ev.module = t->o->op->module; // the op's own names: types of attributes
     for (uint32_t i = 0; ok && i < op->noperand; i++)
         if (in->operand[i].present)
-            ok = bind_extents(t, &op->operand[i], &in->operand[i].type, names[i]);
-    for (uint32_t i = 0; ok && i < op->nattr; i++) {
-        const cps_attr *x = cps_attr_find(in->attr, in->nattr, op->attr[i].name.text);
-        cps_cv v;
-        if (!x)
-            ok = cps_eval_error(&t->ev, CPS_E2310, op->attr[i].span,
-                                "attribute `%s` has no value", op->attr[i].name.text);
-        else if ((ok = attribute_value(t, &op->attr[i], x, &v)))
-            cps_eval_define(&t->ev, op->attr[i].name.text, v, op->attr[i].span);
-    }
-    for (uint32_t i = 0; ok && i < op->ndimdef; i++) {
-        cps_cv v;
-        if ((ok = cps_eval_expr(&t->ev, op->dimdef[i].value, &v)))
-            cps_eval_define(&t->ev, op->dimdef[i].name.text, v, op->dimdef[i].name.span);
-    }
+            ok = bind_argument(t, &op->operand[i], &in->operand[i],
+                               op->operand[i].inout ? CPS_INOUT : CPS_IN);
     for (uint32_t i = 0; ok && i < op->nresult; i++)
-        ok = bind_extents(t, &op->result[i], &in->result[i].type,
-                          names[CPS_MAX_OPERANDS + i]);
-    t->ev.module = mine;
-    if (!ok)
-        return false;
-    for (uint32_t i = 0; i < op->noperand + op->nresult; i++) {
-        bool result = i >= op->noperand;
-        uint32_t k = result ? i - op->noperand : i;
-        const cps_ast_operand *o = result ? &op->result[k] : &op->operand[k];
-        const cps_operand *x = result ? &in->result[k] : &in->operand[k];
-        if (!x->present && !result) {
-            cps_eval_define(&t->ev, o->name.text, (cps_cv){.kind = CPS_V_ABSENT}, o->span);
-            continue;
-        }
-        cps_role role = result ? CPS_OUT : o->inout ? CPS_INOUT : CPS_IN;
-        cps_trstore *s = cps_tr_argument(t, o->name.text, role, &x->type, x->order,
-                                         names[result ? CPS_MAX_OPERANDS + k : k], o->span);
-        if (!s)
-            return false;
-        cps_eval_define(&t->ev, o->name.text, cps_cv_opaque(CPS_TR_VIEW, &s->view), o->span);
-    }
-    for (uint16_t i = 0; i < t->o->nconfig; i++) {
-        const cps_attr *x = &t->o->config[i];
-        cps_cv v;
-        if (!attribute_value(t, NULL, x, &v))
-            return false;
-        cps_eval_define(&t->ev, x->key, v, t->o->leaf->ast->name.span);
-    }
-    return true;
+        ok = bind_argument(t, &op->result[i], &in->result[i], CPS_OUT);
+    for (uint16_t i = 0; ok && i < t->o->nconfig; i++)
+        cps_eval_define(&t->ev, t->o->config[i].key, param_value(t, &t->o->config[i]),
+                        t->o->leaf->ast->name.span);
+    return ok;
 }
 
 /* ---- the whole ---- */
