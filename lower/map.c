@@ -257,7 +257,7 @@ reduce(cps_rw *w, const cps_node *n)
         int64_t d[3] = {1, 1, 1};
         for (int k = 0; k < t->rank; k++)
             d[k < lo ? 0 : k <= hi ? 1 : 2] *= dim[k];
-        cps_call c = {.callee = "reduce", .nin = 1, .nattr = 1};
+        cps_call c = {.callee = "reduction", .nin = 1, .nattr = 1};
         c.in[0] = cps_rw_reshape(w, x, 3, d);
         c.attr[0] = cps_a_str("f", name_of(reduce_names, cps_countof(reduce_names), n->op));
         x = cps_map_call(w, &c);

@@ -270,7 +270,7 @@ static const op_row ops[] = {
     {"swap_axes", "x[A, B, C, D]", "y[A, C, B, D]", "", swap},
     {"slice", "x[A, N, B]", "y[A, count, B]", "start count", slice},
     {"gather_rows", "table[V, H];ids[T]", "y[T, H]", "", gather_rows},
-    {"reduce", "x[A, N, B]", "y[A, B]", "f", reduce},
+    {"reduction", "x[A, N, B]", "y[A, B]", "f", reduce},
     {"cumsum", "x[B, N]", "y[B, N]", "", cumsum},
 };
 
