@@ -12,7 +12,8 @@
 typedef struct file { /* a source, embedded or added */
     const char *path, *text;
     size_t n;
-    bool loaded, ok;
+    bool loaded;
+    const cps_dsl_module *module; /* NULL when it could not be loaded */
 } file;
 
 typedef struct reg {
@@ -39,19 +40,17 @@ read_file(void *user, const char *path, const char **text, size_t *n)
     return false;
 }
 
-// Parses a file once; whether it is free of errors.
+// Parses and checks a file once; whether it is free of errors. Other files' mistakes are theirs.
 static bool
 load(reg *r, unsigned source)
 {
     file *f = &r->files.data[source];
     if (!f->loaded) {
         f->loaded = true;
-        unsigned before = cps_diags_errors(r->d);
-        const cps_dsl_module *m = cps_dsl_load(r->set, f->path);
-        bool whole = m && m->ok && cps_dsl_set_check(r->set);
-        r->files.data[source].ok = whole && cps_diags_errors(r->d) == before;
+        f->module = cps_dsl_load(r->set, f->path);
+        cps_dsl_set_check(r->set);
     }
-    return r->files.data[source].ok;
+    return f->module && f->module->ok;
 }
 
 static const cps_kernel_def *
@@ -67,10 +66,10 @@ find_op(void *user, cps_dsl_set *s, const char *op)
 {
     reg *r = user;
     const cps_kernel_def *d = find_def(r, op);
-    if (d && !r->files.data[d->source].loaded) {
-        r->files.data[d->source].loaded = true;
-        const cps_dsl_module *m = cps_dsl_load(s, r->files.data[d->source].path);
-        r->files.data[d->source].ok = m && m->ok;
+    file *f = d ? &r->files.data[d->source] : NULL;
+    if (f && !f->loaded) {
+        f->loaded = true;
+        f->module = cps_dsl_load(s, f->path);
     }
 }
 
