@@ -289,6 +289,26 @@ test_decoder(void)
     end(&r);
 }
 
+// The demo's encoder: embeddings that fold, masks, pooling.
+static void
+test_small_encoder(void)
+{
+    static const char *const dims[] = {"batch_size=2", "sequence_length=6"};
+    run r;
+    begin(&r, 1);
+    if (import(&r, "tests/data/small_encoder.onnx", 2, dims)) {
+        CHECK(lower(&r));
+        show(&r);
+        CHECK(only_calls(r.m));
+        CHECK_INT(calls(r.m, "attention"), 2);
+        CHECK_INT(calls(r.m, "layernorm"), 5);
+        CHECK_INT(calls(r.m, "matmul"), 12);
+        CHECK_INT(calls(r.m, "gather_rows"), 1);
+        CHECK_INT(calls(r.m, "unary"), 0);
+    }
+    end(&r);
+}
+
 static void
 test_gpt(void)
 {
@@ -649,6 +669,7 @@ main(int argc, char **argv)
     test_encoder();
     test_decoder();
     test_gpt();
+    test_small_encoder();
     test_deterministic();
     test_refused();
     test_casts();

@@ -113,6 +113,57 @@ def encoder():
                [vi("y", T.FLOAT, ["B", "S", H])], b.inits), "encoder.onnx")
 
 
+def small_encoder():
+    """The demo's stand-in for a published sentence encoder: its inputs, vocabulary and outputs,
+    two small layers of random weights. The embedding is waves over the token id, spelled out, so
+    that the file stays small: a compiler folds it into a table."""
+    H, heads, I, V, P = 32, 2, 64, 30522, 512
+    d = H // heads
+    b = Body()
+
+    def norm(x):
+        return b("LayerNormalization", x, b.const(1 + f32(H)), b.const(f32(H)), axis=-1, epsilon=1e-12)
+
+    def dim(x, axis):
+        return b("Unsqueeze", b("Gather", b("Shape", x), b.const(np.int64(axis)), axis=0), b.const(i64(0)))
+
+    def linear(x, n, m):
+        return b("Add", b.const(f32(m)), b("MatMul", x, b.const(f32(n, m))))
+
+    def split(x, perm):
+        shape = b("Concat", dim(x, 0), dim(x, 1), b.const(i64(heads)), b.const(i64(d)), axis=0)
+        return b("Transpose", b("Reshape", x, shape), perm=perm)
+
+    row = b("Range", b.const(np.int64(0)), b.const(np.int64(V)), b.const(np.int64(1)))
+    row = b("Unsqueeze", b("Cast", row, to=T.FLOAT), b.const(i64(1)))
+    words = b("Sin", b("Mul", row, b.const((R.uniform(0.1, 3, (1, H))).astype(np.float32))))
+    pos = b("Slice", b.const(np.arange(P, dtype=np.int64).reshape(1, P)), b.const(i64(0)),
+            dim("input_ids", 1), b.const(i64(1)), b.const(i64(1)))
+    x = norm(b("Add", b("Gather", words, "input_ids"), b("Gather", b.const(f32(P, H)), pos)))
+    m = b("Unsqueeze", b("Unsqueeze", "attention_mask", b.const(i64(1))), b.const(i64(2)))
+    m = b("Sub", b.const(np.float32(1)), b("Cast", m, to=T.FLOAT))
+    m = b("Mul", m, b.const(np.float32(np.finfo(np.float32).min)))
+    for _ in range(2):
+        q, k, v = (split(linear(x, H, H), p) for p in ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3]))
+        s = b("Add", b("Div", b("MatMul", q, k), b.const(np.float32(np.sqrt(d)))), m)
+        a = b("Transpose", b("MatMul", b("Softmax", s, axis=-1), v), perm=[0, 2, 1, 3])
+        a = b("Reshape", a, b("Concat", dim(a, 0), dim(a, 1), b.const(i64(H)), axis=0))
+        x = norm(b("Add", linear(a, H, H), x))
+        u = linear(x, H, I)
+        e = b("Add", b("Erf", b("Div", u, b.const(np.float32(np.sqrt(2))))), b.const(np.float32(1)))
+        u = b("Mul", b("Mul", u, e), b.const(np.float32(0.5)))
+        x = norm(b("Add", linear(u, I, H), x))
+    tokens = b("Identity", x, out="tokens")
+    w = b("Unsqueeze", "attention_mask", b.const(i64(-1)))
+    w = b("Cast", b("Expand", w, b("Shape", tokens)), to=T.FLOAT)
+    n = b("Clip", b("ReduceSum", w, b.const(i64(1)), keepdims=0), b.const(np.float32(1e-9)))
+    b("Div", b("ReduceSum", b("Mul", tokens, w), b.const(i64(1)), keepdims=0), n, out="embedding")
+    shape = ["batch_size", "sequence_length"]
+    save(model("small_encoder", b.nodes, [vi("input_ids", T.INT64, shape), vi("attention_mask", T.INT64, shape)],
+               [vi("tokens", T.FLOAT, shape + [H]), vi("embedding", T.FLOAT, ["batch_size", H])], b.inits),
+         "../../data/small_encoder.onnx")
+
+
 def decoder():
     """A llama-like layer: decomposed RMS norms, rotary positions, grouped heads, a constant causal
     mask, a gated MLP."""
@@ -281,5 +332,6 @@ def bad():
 
 
 os.makedirs(OUT, exist_ok=True)
-for f in (mlp, encoder, decoder, gpt, forms, external, bad):
+os.makedirs(os.path.join(OUT, "../../data"), exist_ok=True)
+for f in (mlp, encoder, decoder, gpt, small_encoder, forms, external, bad):
     f()

@@ -206,7 +206,8 @@ case("MatMul", f(3, 4, t=H), f(4, 5, t=H), tol=3e-3)
 case("Softmax", f(3, 4, t=H), tol=3e-3)
 
 
-MODELS = [("mlp", ["batch=3"]), ("encoder", ["B=2", "S=3"]), ("decoder", []), ("gpt", [])]
+MODELS = [("../../data/small_encoder", ["batch_size=2", "sequence_length=9"]), ("mlp", ["batch=3"]),
+          ("encoder", ["B=2", "S=3"]), ("decoder", []), ("gpt", [])]
 
 
 def build(c, folder):
@@ -280,7 +281,7 @@ def main():
     root = tempfile.mkdtemp(prefix="copse-ops-")
     jobs, skipped = [], []
     data = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
-    models = {f"model-{m}": (os.path.join(data, m + ".onnx"), dims) for m, dims in MODELS}
+    models = {f"model-{os.path.basename(m)}": (os.path.join(data, m + ".onnx"), dims) for m, dims in MODELS}
     if args:
         dims = [a for i, a in enumerate(args) if args[i - 1] == "--dim"]
         models = {"model": (args[1], dims)}
