@@ -1,5 +1,5 @@
 /* Mapping: base ops that raising left over become calls of the registry's generic operators
- * (unary, binary, affine, cast, reduce, gather_rows, swap_axes, slice), so that a NeuronCore
+ * (unary, binary, affine, cast, reduction, gather_rows, swap_axes, slice), so that a NeuronCore
  * graph holds nothing but calls, constants and reshapes.
  *
  * Rows say which rule handles which op. Operands are folded to two dimensions: a pointwise op
