@@ -67,7 +67,7 @@ cps_tr_matmul(cps_tracer *t, const cps_view *dst, cps_span dst_at, const cps_trp
     if (dst->space != CPS_PSUM) {
         cps_eval_error(&t->ev, CPS_E3212, dst_at, "a product goes to psum, `%s` is in %s", s->name,
                        dst->space == CPS_SBUF ? "sbuf" : "hbm");
-        cps_help(t->d, "psum acc[m, n]: fp32 = ...; then copy: %s = acc;", s->name);
+        cps_help(t->d, "psum p[m, n]: fp32 = ...; then copy: %s = p;", s->name);
         return false;
     }
     if (cols > t->t->sbuf_partitions)

@@ -28,8 +28,9 @@ cps_tr_ring(cps_tracer *t, const void *site, uint32_t k, uint32_t *turn)
     uint64_t *at = cps_map_at_str(&t->rings, key.data, NULL);
     cps_buf_fini(&key);
     if (*at == 0) {
-        cps_vec_push(t->keep, &t->ring, ((cps_trring){.id = t->ring.n + 1}));
-        *at = t->ring.n;
+        uint32_t id = t->ring.n + 1;
+        cps_vec_push(t->keep, &t->ring, ((cps_trring){.id = id}));
+        *at = id;
     }
     cps_trring *r = &t->ring.data[*at - 1];
     *turn = r->turn++;
