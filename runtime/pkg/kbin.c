@@ -1,5 +1,6 @@
-/* Making a kernel value and finding things in it. Everything a kernel owns lives in the arena it
- * was made in; the value is plain data, so that back end, cache, package and simulator share it. */
+/* Making a kernel value and finding things in it. Everything a kernel owns lives in the arena
+ * it was made in; the value is plain data, so that back end, cache, package and simulator share
+ * it. */
 #include "runtime/pkg/kbin.h"
 #include "runtime/pkg/kbin_priv.h"
 

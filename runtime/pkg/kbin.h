@@ -37,7 +37,8 @@ typedef struct cps_kvar {
 typedef enum cps_descop { CPS_DESC_COPY, CPS_DESC_CAST, CPS_DESC_ADD, CPS_DESC_TRANSPOSE } cps_descop;
 
 /* One descriptor item: patterns innermost first, in bytes; size[0] counts contiguous bytes with
- * step 1 (formats-runtime A.5). Both sides move the same number of elements in the same order. */
+ * step 1, as in the engine JSON of a container. Both sides move the same number of elements in
+ * the same order. */
 typedef struct cps_kdesc {
     cps_descop op;
     uint32_t from, to;    /* variable ids */
@@ -118,8 +119,8 @@ bool cps_kbin_check(const cps_kbin *k, cps_buf *why);
 bool cps_kbin_write(const cps_kbin *k, const char *dir);
 /* The listing alone: assembly text of all streams, with the source place of each instruction. */
 void cps_kbin_listing(const cps_kbin *k, cps_buf *out);
-/* Reads the folder back; the listing is not read. NULL after E1001, E8011 or E8012. Never trusts the files: sizes,
- * counts, names and offsets are checked. */
+/* Reads the folder back; the listing is not read. NULL after E1001, E8011 or E8012. Never trusts
+ * the files: sizes, counts, names and offsets are checked. */
 cps_kbin *cps_kbin_read(cps_arena *a, const char *dir, cps_diags *d);
 
 /* One self-contained byte string (for the cache): sections with lengths, exact round trip. */

@@ -1,6 +1,6 @@
-/* Whether a kernel value is sound: what every consumer may rely on without looking again. Readers
- * run it on what they read, the simulator on what it is given. It knows no target: bounds inside a
- * partition are the simulator's. */
+/* Whether a kernel value is sound: what every consumer may rely on without looking again.
+ * Readers run it on what they read, the simulator on what it is given. It knows no target:
+ * bounds inside a partition are the simulator's. */
 #include "runtime/pkg/kbin_priv.h"
 
 #include "runtime/base/map.h"
@@ -37,7 +37,8 @@ check_vars(const cps_kbin *k, cps_buf *why)
         bool fresh;
         int64_t n = 1;
         if (len == 0 || len > CPS_PKG_NAME)
-            ok = bad(why, "variable %u: the name has %zu bytes, limit %d", i, len, CPS_PKG_NAME);
+            ok =
+                bad(why, "variable %u: the name has %zu bytes, limit %d", i, len, CPS_PKG_NAME);
         else if ((unsigned)v->kind >= CPS_VARKINDS || (i > 0 && v->kind == CPS_VAR_SB))
             ok = bad(why, "variable '%s': bad kind", v->name);
         else if ((unsigned)v->dtype >= CPS_DT_COUNT || v->dtype == CPS_DT_NONE)
@@ -61,8 +62,8 @@ check_vars(const cps_kbin *k, cps_buf *why)
 
 /* Bytes a pattern moves, and the range it touches; false when it is malformed. */
 static bool
-pattern(int n, const int64_t *step, const int64_t *size, int64_t off, int64_t *bytes, int64_t *lo,
-        int64_t *hi)
+pattern(int n, const int64_t *step, const int64_t *size, int64_t off, int64_t *bytes,
+        int64_t *lo, int64_t *hi)
 {
     if (n < 1 || n > CPS_DESC_DIMS || step[0] != 1)
         return false;
@@ -141,7 +142,8 @@ check_blocks(const cps_kbin *k, cps_buf *why)
                      CPS_PKG_QUEUE_NAME);
         else if (b->first > k->descs.n || b->ndesc > k->descs.n - b->first)
             ok = bad(why, "block %u: descriptors out of range", i);
-        else if (*cps_map_at_str(&seen, cps_arena_printf(a, "%u %s", b->id, b->queue), &fresh) = 1,
+        else if (*cps_map_at_str(&seen, cps_arena_printf(a, "%u %s", b->id, b->queue), &fresh) =
+                     1,
                  !fresh)
             ok = bad(why, "block %u of queue '%s' is given twice", b->id, b->queue);
     }
@@ -189,7 +191,8 @@ cps_kbin_check(const cps_kbin *k, cps_buf *why)
             return bad(why, "%s: %u bundles but %u places", cps_engine_name((cps_engine)e),
                        s->code.n, s->locs.n);
     }
-    if (k->descs.n > CPS_PKG_ITEMS || k->blocks.n > CPS_PKG_ITEMS || k->relocs.n > CPS_PKG_ITEMS)
+    if (k->descs.n > CPS_PKG_ITEMS || k->blocks.n > CPS_PKG_ITEMS ||
+        k->relocs.n > CPS_PKG_ITEMS)
         return bad(why, "too many descriptors, blocks or relocations");
     if (!check_vars(k, why))
         return false;

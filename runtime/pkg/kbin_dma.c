@@ -1,8 +1,8 @@
 /* dma.json: the `dma` items of a container's engine JSON, grouped by the engine that owns the
- * queue. Names and meanings are the public NEFF documentation's: an item has id, queue, semaphore
- * and desc[]; a desc has op (copy when absent), from, to, offsets, steps and sizes in bytes with
- * the innermost dimension first, dtypes (uint8 when absent), and for transposes the shape and the
- * element size. */
+ * queue. Names and meanings are the public NEFF documentation's: an item has id, queue,
+ * semaphore and desc[]; a desc has op (copy when absent), from, to, offsets, steps and sizes in
+ * bytes with the innermost dimension first, dtypes (uint8 when absent), and for transposes the
+ * shape and the element size. */
 #include "runtime/pkg/kbin_priv.h"
 
 static void

@@ -1,6 +1,6 @@
-/* A kernel as one byte string, for the cache. Little endian; strings are a u32 length and bytes;
- * lists are a u32 count and items. Unpacking believes nothing: each read is bounded, each count is
- * compared with what is left, and the result passes cps_kbin_check. */
+/* A kernel as one byte string, for the cache. Little endian; strings are a u32 length and
+ * bytes; lists are a u32 count and items. Unpacking believes nothing: each read is bounded,
+ * each count is compared with what is left, and the result passes cps_kbin_check. */
 #include "runtime/pkg/kbin_priv.h"
 
 #define MAGIC "cpskbin2"
@@ -305,8 +305,8 @@ unpack_relocs(rd *r, cps_kbin *k)
             r->bad = true;
             return;
         }
-        x->field = (uint16_t)cps_pkg_field(&k->stream[x->engine].code.data[x->index], k->gen,
-                                           field);
+        x->field =
+            (uint16_t)cps_pkg_field(&k->stream[x->engine].code.data[x->index], k->gen, field);
         x->var = g32(r);
         x->addend = g64(r);
     }

@@ -1,5 +1,5 @@
-/* Shared by the files of this room: the words of the file formats and the limits of a reader that
- * trusts nothing. */
+/* Shared by the files of this room: the words of the file formats and the limits of a reader
+ * that trusts nothing. */
 #ifndef CPS_PKG_KBIN_PRIV_H
 #define CPS_PKG_KBIN_PRIV_H
 
@@ -11,9 +11,9 @@ enum {
     CPS_PKG_APERTURE = 0x02000000, /* 128 partitions << 18 */
     CPS_PKG_QUEUE_NAME = 31,       /* bytes of char[32] in the trigger record */
     CPS_PKG_NAME = 255,
-    CPS_PKG_BUNDLES = 1 << 22,     /* of one stream */
+    CPS_PKG_BUNDLES = 1 << 22, /* of one stream */
     CPS_PKG_VARS = 1 << 16,
-    CPS_PKG_ITEMS = 1 << 22        /* descriptors, blocks, relocations */
+    CPS_PKG_ITEMS = 1 << 22 /* descriptors, blocks, relocations */
 };
 #define CPS_PKG_BYTES ((int64_t)1 << 46) /* of one variable */
 

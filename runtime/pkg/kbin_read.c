@@ -1,6 +1,6 @@
 /* A kernel folder back into a value. The files may come from anywhere: every size, count, name,
- * kind and offset is checked before use, and the result passes cps_kbin_check. The listing is not
- * read. */
+ * kind and offset is checked before use, and the result passes cps_kbin_check. The listing is
+ * not read. */
 #include "runtime/pkg/kbin_priv.h"
 
 #include "runtime/base/file.h"
@@ -59,7 +59,8 @@ read_stream(reader *r, cps_engine e)
         return false;
     bool ok = f.n % CPS_BUNDLE_BYTES == 0 && f.n / CPS_BUNDLE_BYTES <= CPS_PKG_BUNDLES;
     if (!ok) {
-        malformed(r, name, cps_arena_printf(r->scratch, "%zu bytes are no stream of bundles", f.n));
+        malformed(r, name,
+                  cps_arena_printf(r->scratch, "%zu bytes are no stream of bundles", f.n));
     } else if (f.n) {
         uint32_t n = (uint32_t)(f.n / CPS_BUNDLE_BYTES);
         cps_vec_reserve(r->k->arena, &s->code, n);
@@ -142,7 +143,8 @@ read_vars(reader *r, const cps_json *doc)
 static bool
 read_places(reader *r, const cps_json *doc)
 {
-    const cps_json *sources = cps_json_get(doc, "sources"), *places = cps_json_get(doc, "places");
+    const cps_json *sources = cps_json_get(doc, "sources"),
+                   *places = cps_json_get(doc, "places");
     if (!sources || sources->kind != CPS_JSON_ARR || !places || places->kind != CPS_JSON_OBJ)
         return malformed(r, "kernel.json", "no source places");
     const char **name = cps_new_array(r->scratch, const char *, sources->n + 1);
@@ -250,7 +252,8 @@ read_relocs(reader *r)
             index >= k->stream[x->engine].code.n)
             return malformed(r, "reloc.json", "malformed relocation");
         x->index = (uint32_t)index;
-        x->field = (uint16_t)cps_pkg_field(&k->stream[x->engine].code.data[index], k->gen, field);
+        x->field =
+            (uint16_t)cps_pkg_field(&k->stream[x->engine].code.data[index], k->gen, field);
         x->var = cps_kbin_var(k, var);
     }
     return true;

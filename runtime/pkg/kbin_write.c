@@ -1,6 +1,7 @@
 /* A kernel as a folder. Bytes depend on the kernel alone. Besides the streams and dma.json:
  * reloc.json lists every address inside a bundle, kernel.json says what a reader of people or
- * programs wants to know, kernel.cas is the listing with the source place of each instruction. */
+ * programs wants to know, kernel.cas is the listing with the source place of each instruction.
+ */
 #include "runtime/pkg/kbin_priv.h"
 
 #include "codegen/isa/text.h"

@@ -1,11 +1,11 @@
-/* Activation functions: exact values, evaluated in binary64 and rounded once to fp32. The device
- * has piecewise cubics whose tables are not public.
+/* Activation functions: exact values, evaluated in binary64 and rounded once to fp32. The
+ * device has piecewise cubics whose tables are not public.
  *
- * Some functions hold only in a documented range (isa-semantics 2.6). Outside it the device gives
- * garbage; here the result is NaN so that nobody relies on it, except at 0, infinities and NaN,
- * where the exact value stands. sin is documented to continue as the cubic of its last segment. */
+ * Some functions hold only in a documented range (NKI docs, supported math functions). Outside
+ * it the device gives garbage; here the result is NaN so that nobody relies on it, except at 0,
+ * infinities and NaN, where the exact value stands. sin is documented to continue as the cubic
+ * of its last segment. */
 #include "runtime/sim/machine.h"
-
 
 static double
 sigmoid(double x)
@@ -63,37 +63,37 @@ times(double x, double y)
 
 /* Enumerator, value, and the range of |x| (or of x, for positive arguments) as powers of two;
  * 0, 0: everywhere. */
-#define ACT_FUNCTIONS(FN)                                                                        \
-    FN(IDENTITY, x, 0, 0)                                                                        \
-    FN(COPY, x, 0, 0)                                                                            \
-    FN(RELU, x > 0 || x != x ? x : 0, 0, 0)                                                      \
-    FN(LRELU, x < 0 ? x * (alpha == 0 ? 0.01f : alpha) : x, 0, 0)                                \
-    FN(PRELU, x < 0 ? x * alpha : x, 0, 0)                                                       \
-    FN(SIGMOID, sigmoid(x), 0, 0)                                                                \
-    FN(TANH, tanh(x), 0, 0)                                                                      \
-    FN(EXP, exp(x), 0, 0)                                                                        \
-    FN(SQRT, sqrt(x), -116, 118)                                                                 \
-    FN(SOFTPLUS, softplus(x), 0, 0)                                                              \
-    FN(LN, log(x), -64, 64)                                                                      \
-    FN(SIN, sin_segment(x), 0, 0)                                                                \
-    FN(ERF, erf(x), 0, 0)                                                                        \
-    FN(DERIVATIVE_ERF, M_2_SQRTPI * exp(-x * x), 0, 0)                                           \
-    FN(GELU, times(x, normal_cdf(x)), 0, 0)                                                      \
-    FN(MISH, times(x, tanh(softplus(x))), 0, 0)                                                  \
-    FN(GELU_APPRX_TANH, x == -INFINITY ? 0 : gelu_tanh(x), 0, 0)                                 \
-    FN(GELU_APPRX_SIGMOID, times(x, sigmoid(1.702 * x)), 0, 0)                                   \
-    FN(ARCTAN, fabs(x) <= M_PI_2 ? atan(x) : NAN, 0, 0)                                          \
-    FN(RSQRT, 1 / sqrt(x), -87, 97)                                                              \
-    FN(SQUARE, x * x, 0, 0)                                                                      \
-    FN(SIGN, x > 0 ? 1 : x < 0 ? -1 : x, 0, 0)                                                   \
-    FN(DERIVATIVE_GELU, normal_cdf(x) + times(x, exp(-x * x / 2) * 0.3989422804014327), 0, 0)    \
-    FN(ABS, fabs(x), 0, 0)                                                                       \
-    FN(ABS_RECIPROCAL_SQRT, 1 / sqrt(fabs(x)), 0, 0)                                             \
-    FN(IS_FINITE, isfinite(x) ? 1 : 0, 0, 0)                                                     \
-    FN(SILU, times(x, sigmoid(x)), 0, 0)                                                         \
-    FN(DERIVATIVE_SILU, isinf(x) ? (x > 0 ? 1 : 0) : silu_dx(x), 0, 0)                           \
-    FN(DERIVATIVE_GELU_APPRX_SIGMOID, isinf(x) ? (x > 0 ? 1 : 0) : gelu_sigmoid_dx(x), 0, 0)     \
-    FN(RECIPROCAL, 1 / x, -42, 42)                                                               \
+#define ACT_FUNCTIONS(FN)                                                                      \
+    FN(IDENTITY, x, 0, 0)                                                                      \
+    FN(COPY, x, 0, 0)                                                                          \
+    FN(RELU, x > 0 || x != x ? x : 0, 0, 0)                                                    \
+    FN(LRELU, x < 0 ? x * (alpha == 0 ? 0.01f : alpha) : x, 0, 0)                              \
+    FN(PRELU, x < 0 ? x * alpha : x, 0, 0)                                                     \
+    FN(SIGMOID, sigmoid(x), 0, 0)                                                              \
+    FN(TANH, tanh(x), 0, 0)                                                                    \
+    FN(EXP, exp(x), 0, 0)                                                                      \
+    FN(SQRT, sqrt(x), -116, 118)                                                               \
+    FN(SOFTPLUS, softplus(x), 0, 0)                                                            \
+    FN(LN, log(x), -64, 64)                                                                    \
+    FN(SIN, sin_segment(x), 0, 0)                                                              \
+    FN(ERF, erf(x), 0, 0)                                                                      \
+    FN(DERIVATIVE_ERF, M_2_SQRTPI *exp(-x *x), 0, 0)                                           \
+    FN(GELU, times(x, normal_cdf(x)), 0, 0)                                                    \
+    FN(MISH, times(x, tanh(softplus(x))), 0, 0)                                                \
+    FN(GELU_APPRX_TANH, x == -INFINITY ? 0 : gelu_tanh(x), 0, 0)                               \
+    FN(GELU_APPRX_SIGMOID, times(x, sigmoid(1.702 * x)), 0, 0)                                 \
+    FN(ARCTAN, fabs(x) <= M_PI_2 ? atan(x) : NAN, 0, 0)                                        \
+    FN(RSQRT, 1 / sqrt(x), -87, 97)                                                            \
+    FN(SQUARE, x *x, 0, 0)                                                                     \
+    FN(SIGN, x > 0 ? 1 : x < 0 ? -1 : x, 0, 0)                                                 \
+    FN(DERIVATIVE_GELU, normal_cdf(x) + times(x, exp(-x * x / 2) * 0.3989422804014327), 0, 0)  \
+    FN(ABS, fabs(x), 0, 0)                                                                     \
+    FN(ABS_RECIPROCAL_SQRT, 1 / sqrt(fabs(x)), 0, 0)                                           \
+    FN(IS_FINITE, isfinite(x) ? 1 : 0, 0, 0)                                                   \
+    FN(SILU, times(x, sigmoid(x)), 0, 0)                                                       \
+    FN(DERIVATIVE_SILU, isinf(x) ? (x > 0 ? 1 : 0) : silu_dx(x), 0, 0)                         \
+    FN(DERIVATIVE_GELU_APPRX_SIGMOID, isinf(x) ? (x > 0 ? 1 : 0) : gelu_sigmoid_dx(x), 0, 0)   \
+    FN(RECIPROCAL, 1 / x, -42, 42)                                                             \
     FN(MEMSET_ZERO, 0, 0, 0)
 
 static inline float
@@ -109,14 +109,14 @@ act_row(unsigned fn, float alpha, const float *in, float *out, size_t n)
 {
     (void)alpha;
     switch (fn) {
-#define FN(name, expr, lo, hi)                                                                   \
-    case CPS_ACTFN_##name:                                                                       \
-        for (size_t k = 0; k < n; k++) {                                                         \
-            double x = in[k];                                                                    \
-            (void)x;                                                                             \
-            double y = expr;                                                                     \
-            out[k] = (lo) == (hi) ? (float)y : ranged(x, y, lo, hi);                             \
-        }                                                                                        \
+#define FN(name, expr, lo, hi)                                                                 \
+    case CPS_ACTFN_##name:                                                                     \
+        for (size_t k = 0; k < n; k++) {                                                       \
+            double x = in[k];                                                                  \
+            (void)x;                                                                           \
+            double y = expr;                                                                   \
+            out[k] = (lo) == (hi) ? (float)y : ranged(x, y, lo, hi);                           \
+        }                                                                                      \
         break;
         ACT_FUNCTIONS(FN)
 #undef FN

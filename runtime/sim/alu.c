@@ -1,9 +1,9 @@
-/* ALU operators. Arithmetic ones work on fp32 rows and round after each operator; comparisons and
- * logic give 1.0 or 0.0. Bitwise ones work on raw bits, integer ones on 64-bit values that the
- * caller stores back into the type.
+/* ALU operators. Arithmetic ones work on fp32 rows and round after each operator; comparisons
+ * and logic give 1.0 or 0.0. Bitwise ones work on raw bits, integer ones on 64-bit values that
+ * the caller stores back into the type.
  *
- * Choices the documents leave open: maximum and minimum propagate NaN; mod has the divisor's sign
- * (NKI's nl.mod). */
+ * Choices the documents leave open: maximum and minimum propagate NaN; mod has the divisor's
+ * sign (NKI's nl.mod). */
 #include "runtime/sim/machine.h"
 
 static inline float
@@ -26,60 +26,60 @@ mod_f(float a, float b)
 }
 
 /* One row per operator: enumerator, expression in x and y. */
-#define F32_OPS(OP)                                                                              \
-    OP(BYPASS, x)                                                                                \
-    OP(ADD, x + y)                                                                               \
-    OP(SUBTRACT, x - y)                                                                          \
-    OP(MULT, x * y)                                                                              \
-    OP(DIVIDE, x / y)                                                                            \
-    OP(MAX, max_f(x, y))                                                                         \
-    OP(MIN, min_f(x, y))                                                                         \
-    OP(LOGICAL_AND, x != 0 && y != 0 ? 1.0f : 0.0f)                                              \
-    OP(LOGICAL_OR, x != 0 || y != 0 ? 1.0f : 0.0f)                                               \
-    OP(LOGICAL_XOR, (x != 0) != (y != 0) ? 1.0f : 0.0f)                                          \
-    OP(IS_EQ, x == y ? 1.0f : 0.0f)                                                              \
-    OP(IS_NE, x != y ? 1.0f : 0.0f)                                                              \
-    OP(IS_GT, x > y ? 1.0f : 0.0f)                                                               \
-    OP(IS_GE, x >= y ? 1.0f : 0.0f)                                                              \
-    OP(IS_LE, x <= y ? 1.0f : 0.0f)                                                              \
-    OP(IS_LT, x < y ? 1.0f : 0.0f)                                                               \
-    OP(ABS_DIFF, fabsf(x - y))                                                                   \
-    OP(ABS_VALUE, fabsf(x))                                                                      \
-    OP(POW, (float)pow(x, y))                                                                    \
-    OP(MOD, mod_f(x, y))                                                                         \
-    OP(RSQRT, (float)(1.0 / sqrt(x)))                                                            \
-    OP(ABS_MAX, max_f(fabsf(x), fabsf(y)))                                                       \
-    OP(ABS_MIN, min_f(fabsf(x), fabsf(y)))                                                       \
-    OP(RELU, max_f(x, 0.0f))                                                                     \
-    OP(SQUARE, x * x)
+#define F32_OPS(OP)                                                                            \
+    OP(BYPASS, x)                                                                              \
+    OP(ADD, x + y)                                                                             \
+    OP(SUBTRACT, x - y)                                                                        \
+    OP(MULT, x *y)                                                                             \
+    OP(DIVIDE, x / y)                                                                          \
+    OP(MAX, max_f(x, y))                                                                       \
+    OP(MIN, min_f(x, y))                                                                       \
+    OP(LOGICAL_AND, x != 0 && y != 0 ? 1.0f : 0.0f)                                            \
+    OP(LOGICAL_OR, x != 0 || y != 0 ? 1.0f : 0.0f)                                             \
+    OP(LOGICAL_XOR, (x != 0) != (y != 0) ? 1.0f : 0.0f)                                        \
+    OP(IS_EQ, x == y ? 1.0f : 0.0f)                                                            \
+    OP(IS_NE, x != y ? 1.0f : 0.0f)                                                            \
+    OP(IS_GT, x > y ? 1.0f : 0.0f)                                                             \
+    OP(IS_GE, x >= y ? 1.0f : 0.0f)                                                            \
+    OP(IS_LE, x <= y ? 1.0f : 0.0f)                                                            \
+    OP(IS_LT, x < y ? 1.0f : 0.0f)                                                             \
+    OP(ABS_DIFF, fabsf(x - y))                                                                 \
+    OP(ABS_VALUE, fabsf(x))                                                                    \
+    OP(POW, (float)pow(x, y))                                                                  \
+    OP(MOD, mod_f(x, y))                                                                       \
+    OP(RSQRT, (float)(1.0 / sqrt(x)))                                                          \
+    OP(ABS_MAX, max_f(fabsf(x), fabsf(y)))                                                     \
+    OP(ABS_MIN, min_f(fabsf(x), fabsf(y)))                                                     \
+    OP(RELU, max_f(x, 0.0f))                                                                   \
+    OP(SQUARE, x *x)
 
 bool
 alu_f32(unsigned op, const float *a, int sa, const float *b, int sb, float *out, size_t n)
 {
     switch (op) {
-#define OP(name, expr)                                                                           \
-    case CPS_ALU_##name:                                                                         \
-        if (sa && sb) {                                                                          \
-            for (size_t k = 0; k < n; k++) {                                                     \
-                float x = a[k], y = b[k];                                                        \
-                (void)y;                                                                         \
-                out[k] = expr;                                                                   \
-            }                                                                                    \
-        } else if (sa) {                                                                         \
-            float y = *b;                                                                        \
-            (void)y;                                                                             \
-            for (size_t k = 0; k < n; k++) {                                                     \
-                float x = a[k];                                                                  \
-                out[k] = expr;                                                                   \
-            }                                                                                    \
-        } else {                                                                                 \
-            float x = *a;                                                                        \
-            for (size_t k = 0; k < n; k++) {                                                     \
-                float y = b[k * (size_t)sb];                                                     \
-                (void)y;                                                                         \
-                out[k] = expr;                                                                   \
-            }                                                                                    \
-        }                                                                                        \
+#define OP(name, expr)                                                                         \
+    case CPS_ALU_##name:                                                                       \
+        if (sa && sb) {                                                                        \
+            for (size_t k = 0; k < n; k++) {                                                   \
+                float x = a[k], y = b[k];                                                      \
+                (void)y;                                                                       \
+                out[k] = expr;                                                                 \
+            }                                                                                  \
+        } else if (sa) {                                                                       \
+            float y = *b;                                                                      \
+            (void)y;                                                                           \
+            for (size_t k = 0; k < n; k++) {                                                   \
+                float x = a[k];                                                                \
+                out[k] = expr;                                                                 \
+            }                                                                                  \
+        } else {                                                                               \
+            float x = *a;                                                                      \
+            for (size_t k = 0; k < n; k++) {                                                   \
+                float y = b[k * (size_t)sb];                                                   \
+                (void)y;                                                                       \
+                out[k] = expr;                                                                 \
+            }                                                                                  \
+        }                                                                                      \
         return true;
         F32_OPS(OP)
 #undef OP
@@ -92,8 +92,8 @@ float
 alu_f32_1(unsigned op, float x, float y)
 {
     switch (op) {
-#define OP(name, expr)                                                                           \
-    case CPS_ALU_##name:                                                                         \
+#define OP(name, expr)                                                                         \
+    case CPS_ALU_##name:                                                                       \
         return expr;
         F32_OPS(OP)
 #undef OP
@@ -164,7 +164,8 @@ alu_is_int(unsigned op)
     return op >= CPS_ALU_ADD_INT && op <= CPS_ALU_AMIN_UINT;
 }
 
-/* Unsigned forms see their operands as the type was loaded: zero-extended from unsigned types. */
+/* Unsigned forms see their operands as the type was loaded: zero-extended from unsigned types.
+ */
 int64_t
 alu_int(unsigned op, int64_t a, int64_t b)
 {

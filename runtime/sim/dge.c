@@ -3,7 +3,8 @@
  * blocks (sem_dma.c) on the engine's own queue.
  *
  * Addresses: on-chip ones are the ADDR4 value zero-extended, others are HBM addresses that the
- * loader put in (rulings). A step counts elements of elem_size bytes; dimension 0 is the fastest. */
+ * loader put in (inferred). A step counts elements of elem_size bytes; dimension 0 is the
+ * fastest. */
 #include "runtime/sim/machine.h"
 
 #define F(x) (unsigned)cps_isa_get(b, x)
@@ -89,9 +90,11 @@ exec_direct2d(cps_sim *s, engine *e, insn *i)
     it.to = (side){.addr = to, .nd = 3, .step = {1}, .size = {te}};
     int64_t nf = fe, nt = te;
     for (unsigned d = 0; d < 2; d++) {
-        it.from.step[d + 1] = fe * (int32_t)cps_isa_get_elem(b, CPS_F_DMA_DIRECT2D_src_step_elem, d);
+        it.from.step[d + 1] =
+            fe * (int32_t)cps_isa_get_elem(b, CPS_F_DMA_DIRECT2D_src_step_elem, d);
         it.from.size[d + 1] = (int64_t)cps_isa_get_elem(b, CPS_F_DMA_DIRECT2D_src_num_elem, d);
-        it.to.step[d + 1] = te * (int32_t)cps_isa_get_elem(b, CPS_F_DMA_DIRECT2D_dst_step_elem, d);
+        it.to.step[d + 1] =
+            te * (int32_t)cps_isa_get_elem(b, CPS_F_DMA_DIRECT2D_dst_step_elem, d);
         it.to.size[d + 1] = (int64_t)cps_isa_get_elem(b, CPS_F_DMA_DIRECT2D_dst_num_elem, d);
         nf *= it.from.size[d + 1];
         nt *= it.to.size[d + 1];
@@ -100,8 +103,8 @@ exec_direct2d(cps_sim *s, engine *e, insn *i)
                        nt / cps_dtype_bytes((cps_dtype)it.to_dtype))
         return run_fault(s, i, CPS_E8305, "the sides move %lld and %lld bytes", (long long)nf,
                          (long long)nt);
-    block *k = begin(s, F(CPS_F_DMA_DIRECT2D_semaphore), F(CPS_F_DMA_DIRECT2D_sem_increment),
-                     e->id);
+    block *k =
+        begin(s, F(CPS_F_DMA_DIRECT2D_semaphore), F(CPS_F_DMA_DIRECT2D_sem_increment), e->id);
     if (!add_or_fault(s, k, &it, i))
         return false;
     block_close(s, k);
@@ -157,7 +160,8 @@ exec_indirect(cps_sim *s, engine *e, insn *i)
     unsigned lanes = F(CPS_F_DMA_INDIRECT1D_idx_num_active_channels);
     int64_t fe = size_of(F(CPS_F_DMA_INDIRECT1D_src_elem_size));
     int64_t te = size_of(F(CPS_F_DMA_INDIRECT1D_dst_elem_size));
-    unsigned nf = F(CPS_F_DMA_INDIRECT1D_src_num_elem), nt = F(CPS_F_DMA_INDIRECT1D_dst_num_elem);
+    unsigned nf = F(CPS_F_DMA_INDIRECT1D_src_num_elem),
+             nt = F(CPS_F_DMA_INDIRECT1D_dst_num_elem);
     unsigned n = CPS_MIN(nf, nt);
     uint32_t si[4096], di[4096];
     if (n == 0 || n > 4096 || nf != nt || mode > CPS_INDIRECT_DMA_MODE_SRC_DST)
@@ -183,14 +187,16 @@ exec_indirect(cps_sim *s, engine *e, insn *i)
     int64_t tstep = (int32_t)F(CPS_F_DMA_INDIRECT1D_dst_step_elem) * te;
     unsigned sb = F(CPS_F_DMA_INDIRECT1D_src_idx_bound_reg);
     unsigned db = F(CPS_F_DMA_INDIRECT1D_dst_idx_bound_reg);
-    block *k = begin(s, F(CPS_F_DMA_INDIRECT1D_semaphore), F(CPS_F_DMA_INDIRECT1D_sem_increment),
-                     e->id);
+    block *k = begin(s, F(CPS_F_DMA_INDIRECT1D_semaphore),
+                     F(CPS_F_DMA_INDIRECT1D_sem_increment), e->id);
     for (unsigned r = 0; r < n; r++) {
         int64_t f = mode != CPS_INDIRECT_DMA_MODE_DST ? si[r] : r;
         int64_t t = mode != CPS_INDIRECT_DMA_MODE_SRC ? di[r] : r;
         // BOUND_CHECK_REG: bit 7 enables, bits 0..5 name the register with the limit
-        if ((sb & 0x80 && mode != CPS_INDIRECT_DMA_MODE_DST && (uint32_t)f >= e->reg[sb & 63]) ||
-            (db & 0x80 && mode != CPS_INDIRECT_DMA_MODE_SRC && (uint32_t)t >= e->reg[db & 63])) {
+        if ((sb & 0x80 && mode != CPS_INDIRECT_DMA_MODE_DST &&
+             (uint32_t)f >= e->reg[sb & 63]) ||
+            (db & 0x80 && mode != CPS_INDIRECT_DMA_MODE_SRC &&
+             (uint32_t)t >= e->reg[db & 63])) {
             if (!strict)
                 continue; // the row is left out
             cps_arena_destroy(k->scratch);
@@ -198,7 +204,8 @@ exec_indirect(cps_sim *s, engine *e, insn *i)
             return run_fault(s, i, CPS_E8302, "index %lld of row %u is out of bounds",
                              (long long)(mode == CPS_INDIRECT_DMA_MODE_DST ? t : f), r);
         }
-        it.from = (side){.addr = from + (uint64_t)(f * fstep), .nd = 1, .step = {1}, .size = {fe}};
+        it.from =
+            (side){.addr = from + (uint64_t)(f * fstep), .nd = 1, .step = {1}, .size = {fe}};
         it.to = (side){.addr = to + (uint64_t)(t * tstep), .nd = 1, .step = {1}, .size = {te}};
         if (!add_or_fault(s, k, &it, i))
             return false;
@@ -231,16 +238,19 @@ exec_dma_transpose(cps_sim *s, engine *e, insn *i)
     }
     if (sn[0] < 1 || sn[1] < 1 || sn[0] != dn[1] || sn[1] != dn[0])
         return run_fault(s, i, CPS_E8305, "%lld x %lld to %lld x %lld is no transpose",
-                         (long long)sn[1], (long long)sn[0], (long long)dn[1], (long long)dn[0]);
+                         (long long)sn[1], (long long)sn[0], (long long)dn[1],
+                         (long long)dn[0]);
     item it = {.op = CPS_DESC_TRANSPOSE,
                .from_dtype = CPS_DT_U8,
                .to_dtype = CPS_DT_U8,
                .elem = (int)es,
                .rows = sn[1],
                .cols = sn[0]};
-    it.from = (side){.addr = from, .nd = 3, .step = {1, ss[0], ss[1]}, .size = {es, sn[0], sn[1]}};
+    it.from =
+        (side){.addr = from, .nd = 3, .step = {1, ss[0], ss[1]}, .size = {es, sn[0], sn[1]}};
     it.to = (side){.addr = to, .nd = 3, .step = {1, ds[0], ds[1]}, .size = {es, dn[0], dn[1]}};
-    block *k = begin(s, F(CPS_F_DMA_DIRECT2D_XPOSE_semaphore), (unsigned)s->t->dma_engines, e->id);
+    block *k =
+        begin(s, F(CPS_F_DMA_DIRECT2D_XPOSE_semaphore), (unsigned)s->t->dma_engines, e->id);
     if (!add_or_fault(s, k, &it, i))
         return false;
     block_close(s, k);

@@ -1,7 +1,8 @@
-/* The run: one queue of events in picoseconds. An engine fetches in order; an instruction starts
- * when its waits are over, the engine is free, the results it needs from its own engine are
- * there, and (v2) the shared port is free. Its effect takes place when it starts; its update is
- * seen after its cross-engine latency. Ties are broken by kind, then by order of creation. */
+/* The run: one queue of events in picoseconds. An engine fetches in order; an instruction
+ * starts when its waits are over, the engine is free, the results it needs from its own engine
+ * are there, and (v2) the shared port is free. Its effect takes place when it starts; its
+ * update is seen after its cross-engine latency. Ties are broken by kind, then by order of
+ * creation. */
 #include "runtime/sim/machine.h"
 
 #define PS_MAX INT64_MAX
@@ -88,7 +89,8 @@ resolve_reg(cps_sim *s, engine *e, insn *i, opnd *o)
         return true;
     uint32_t a = e->reg[o->reg % REGS];
     if ((a & 0x1FFFFFFF) != a || cps_addr_partition(a) >= LANES)
-        return run_fault(s, i, CPS_E8302, "register %u holds 0x%x, which is no address", o->reg, a);
+        return run_fault(s, i, CPS_E8302, "register %u holds 0x%x, which is no address", o->reg,
+                         a);
     o->psum = cps_addr_is_psum(a);
     o->part = (uint8_t)cps_addr_partition(a);
     o->byte = cps_addr_byte(a);
@@ -101,12 +103,13 @@ in_bounds(cps_sim *s, const insn *i, const opnd *o)
     if (opnd_in_memory(s, o))
         return true;
     s->rep.bounds++;
-    return run_fault(s, i, CPS_E8302,
-                     "operand '%s' covers partitions %u..%u, bytes %lld..%lld of %s, which has %d "
-                     "partitions of %u bytes",
-                     cps_fields[o->field].name, o->part, o->part + o->rows - 1,
-                     (long long)o->byte + o->lo, (long long)o->byte + o->hi,
-                     o->psum ? "PSUM" : "SBUF", LANES, o->psum ? PSUM_BYTES : s->sbuf_bytes);
+    return run_fault(
+        s, i, CPS_E8302,
+        "operand '%s' covers partitions %u..%u, bytes %lld..%lld of %s, which has %d "
+        "partitions of %u bytes",
+        cps_fields[o->field].name, o->part, o->part + o->rows - 1, (long long)o->byte + o->lo,
+        (long long)o->byte + o->hi, o->psum ? "PSUM" : "SBUF", LANES,
+        o->psum ? PSUM_BYTES : s->sbuf_bytes);
 }
 
 static bool
@@ -339,8 +342,8 @@ step(cps_sim *s, engine *e)
             return;
         }
         start(s, e, i);
-        // A zero-time instruction lets the engine go on at once, unless somebody else's event at
-        // this instant comes first.
+        // A zero-time instruction lets the engine go on at once, unless somebody else's event
+        // at this instant comes first.
         if (e->free > s->now || (s->heap.n && s->heap.data[0].t <= s->now)) {
             ev_push(s, (event){.t = CPS_MAX(e->free, s->now), .kind = EV_ENGINE, .a = e->id});
             return;

@@ -1,5 +1,5 @@
-/* Loading a kernel: checks, addresses of HBM variables, relocations, rings, prepared streams; and
- * the life of a machine and its bindings. */
+/* Loading a kernel: checks, addresses of HBM variables, relocations, rings, prepared streams;
+ * and the life of a machine and its bindings. */
 #include "runtime/sim/machine.h"
 
 cps_sim *
@@ -68,9 +68,10 @@ load_vars(cps_sim *s)
     for (uint32_t i = 1; i < k->vars.n; i++) { // sizes are below 2^46 each (cps_kbin_check)
         total += k->vars.data[i].bytes;
         if (total > s->t->hbm_bytes)
-            return load_fail(s, NULL, CPS_E8204, "the variables up to '%s' take more than the "
-                             "%lld bytes of HBM a core may use", k->vars.data[i].name,
-                             (long long)s->t->hbm_bytes);
+            return load_fail(s, NULL, CPS_E8204,
+                             "the variables up to '%s' take more than the "
+                             "%lld bytes of HBM a core may use",
+                             k->vars.data[i].name, (long long)s->t->hbm_bytes);
     }
     for (uint32_t i = 0; i < k->vars.n; i++) {
         hbm_var *v = cps_vec_add(s->load_arena, &s->vars);
@@ -92,7 +93,8 @@ load_vars(cps_sim *s)
     return true;
 }
 
-/* The SBUF bytes that static operands can reach; everything when an address is in a register. */
+/* The SBUF bytes that static operands can reach; everything when an address is in a register.
+ */
 static void
 note_reach(cps_sim *s, const insn *i)
 {
@@ -220,8 +222,8 @@ load_blocks(cps_sim *s)
             side_of(s, &it.from, c->from, c->from_off, c->nfrom, c->from_step, c->from_size);
             side_of(s, &it.to, c->to, c->to_off, c->nto, c->to_step, c->to_size);
             if (!block_add(s, b, &it, NULL)) {
-                cps_note(s->d, CPS_NOSPAN, "this is block %u of queue '%s', descriptor %u", kb->id,
-                         kb->queue, d);
+                cps_note(s->d, CPS_NOSPAN, "this is block %u of queue '%s', descriptor %u",
+                         kb->id, kb->queue, d);
                 return false;
             }
         }
@@ -244,8 +246,8 @@ cps_sim_load(cps_sim *s, const cps_kbin *k, cps_diags *d)
         cps_error(d, CPS_E8012, CPS_NOSPAN, "kernel '%s': %s", k->name, why.data);
     cps_buf_fini(&why);
     if (ok && k->gen != s->t->gen)
-        ok = load_fail(s, NULL, CPS_E8201, "kernel '%s' is for %s (%s), the machine is %s", k->name,
-                       k->target, cps_gen_name(k->gen), s->t->name);
+        ok = load_fail(s, NULL, CPS_E8201, "kernel '%s' is for %s (%s), the machine is %s",
+                       k->name, k->target, cps_gen_name(k->gen), s->t->name);
     ok = ok && load_vars(s) && load_blocks(s);
     for (int e = 0; ok && e < CPS_ENGINES; e++)
         ok = load_stream(s, e);
@@ -278,8 +280,8 @@ cps_sim_bind(cps_sim *s, const char *name, void *data, size_t bytes, bool define
         free(v->init);
         v->init = defined ? NULL : calloc(bytes ? bytes : 1, 1);
         if (!defined && !v->init) {
-            cps_error(d, CPS_E8204, CPS_NOSPAN, "no memory to watch the %zu bytes of '%s'", bytes,
-                      name);
+            cps_error(d, CPS_E8204, CPS_NOSPAN, "no memory to watch the %zu bytes of '%s'",
+                      bytes, name);
             return false;
         }
         return true;

@@ -1,5 +1,5 @@
-/* Inside the simulator: the machine, prepared instructions, footprints and the calls between the
- * files of this room. Times are picoseconds; partitions and bytes are physical. */
+/* Inside the simulator: the machine, prepared instructions, footprints and the calls between
+ * the files of this room. Times are picoseconds; partitions and bytes are physical. */
 #ifndef CPS_SIM_MACHINE_H
 #define CPS_SIM_MACHINE_H
 
@@ -12,12 +12,12 @@
 
 enum {
     LANES = 128,
-    PSUM_BYTES = 16384,     /* of a partition: 8 banks of 2 KiB */
-    ROW_MAX = 65536,        /* elements of one partition's pattern (uint16 counts, 64K limit) */
+    PSUM_BYTES = 16384, /* of a partition: 8 banks of 2 KiB */
+    ROW_MAX = 65536,    /* elements of one partition's pattern (uint16 counts, 64K limit) */
     MAX_OPNDS = 4,
     MAX_SCALARS = 3,
     RECT_DIMS = 6,
-    DMA_RINGS = 16,         /* DMA engines of a core at most */
+    DMA_RINGS = 16, /* DMA engines of a core at most */
     REGS = 64,
     SEMS = 256,
     NOT_QUEUE = 0xFFFF
@@ -34,7 +34,8 @@ typedef struct rect {
     uint8_t space, nd;
     uint32_t var;
     int64_t base, run;
-    int64_t step[RECT_DIMS], num[RECT_DIMS]; /* outermost (largest extent) first after closing */
+    int64_t step[RECT_DIMS],
+        num[RECT_DIMS]; /* outermost (largest extent) first after closing */
     int64_t lo, hi;
     bool dense; /* a block: contiguous in each partition, the same bytes in each */
 } rect;
@@ -46,15 +47,16 @@ bool rect_overlap(const rect *a, const rect *b, int64_t *at);
 
 /* ---- operands ---- */
 
-/* A tensor operand, ready to use. Steps in elements of `es` bytes; dimension 0 is the fastest. */
+/* A tensor operand, ready to use. Steps in elements of `es` bytes; dimension 0 is the fastest.
+ */
 typedef struct opnd {
     uint16_t field;
     uint8_t dtype; /* cps_dtype */
     uint8_t es, out, psum;
     uint8_t part, rows;
-    uint8_t reg;   /* address register; 0xFF: the address is static */
-    uint8_t nd;    /* dims left after merging */
-    bool flat;     /* contiguous elements */
+    uint8_t reg; /* address register; 0xFF: the address is static */
+    uint8_t nd;  /* dims left after merging */
+    bool flat;   /* contiguous elements */
     uint32_t byte, count;
     int32_t step[4];
     uint32_t num[4];
@@ -80,9 +82,9 @@ typedef struct block block;
 
 typedef struct sem_row {
     const char *name;
-    bool (*prepare)(cps_sim *s, insn *i);     /* NULL: nothing beyond operands */
+    bool (*prepare)(cps_sim *s, insn *i); /* NULL: nothing beyond operands */
     bool (*exec)(cps_sim *s, engine *e, insn *i);
-    uint8_t kind;                             /* sem_kind */
+    uint8_t kind; /* sem_kind */
 } sem_row;
 
 /* DATA: a datapath instruction, checked before and marked after by exec.c; SELF: the same, but
@@ -114,7 +116,7 @@ struct insn {
     uint8_t op0, op1, rev, fn, cmd, flag;
     uint16_t group; /* PE: row and column groups' start */
     float imm;
-    block *block;   /* triggers */
+    block *block; /* triggers */
     cps_bundle b;
     unsigned reported; /* bits of checks already reported for this instruction */
 };
@@ -131,9 +133,9 @@ typedef struct access_rec {
     bool seq;             /* done by the sequencer, in order */
     uint16_t queue;
     uint32_t epoch;
-    const insn *by;       /* the instruction, or the trigger */
-    uint32_t mark;        /* last scan that looked at it */
-    uint32_t refs;        /* cells that list it */
+    const insn *by; /* the instruction, or the trigger */
+    uint32_t mark;  /* last scan that looked at it */
+    uint32_t refs;  /* cells that list it */
 } access_rec;
 
 typedef struct cell {
@@ -167,7 +169,7 @@ typedef struct semaphore {
 
 /* ---- DMA ---- */
 
-/* One hardware descriptor as the driver's headers lay it out (formats-runtime L.2). */
+/* One hardware descriptor as the public kernel driver's headers lay it out (udma.h). */
 typedef struct desc16 {
     uint32_t w0, w1;
     uint64_t addr;
@@ -184,7 +186,7 @@ typedef struct side {
 
 typedef struct item {
     cps_descop op;
-    uint8_t alu;            /* DGE compute: cps_isa_value of DGE_COMPUTE_OP */
+    uint8_t alu; /* DGE compute: cps_isa_value of DGE_COMPUTE_OP */
     uint8_t from_dtype, to_dtype;
     int elem;
     int64_t rows, cols;
@@ -193,8 +195,8 @@ typedef struct item {
 
 /* What goes between two decisions of a DMA engine: at most packet_bytes, of one item. */
 typedef struct packet {
-    uint32_t first, n;  /* descriptors */
-    uint32_t bytes;     /* the larger side */
+    uint32_t first, n; /* descriptors */
+    uint32_t bytes;    /* the larger side */
     uint32_t item;
 } packet;
 
@@ -225,9 +227,9 @@ struct block {
 struct xfer {
     block *b;
     const insn *by;
-    uint32_t seq;        /* in its queue, from 1 */
+    uint32_t seq; /* in its queue, from 1 */
     cps_ps trigger, first, last;
-    uint8_t left;        /* engines not done */
+    uint8_t left; /* engines not done */
     struct {
         cps_ps start;    /* not before */
         uint32_t packet; /* next */
@@ -239,9 +241,9 @@ struct xfer {
 typedef struct queue {
     const char *name;
     uint8_t owner;
-    uint32_t seq;        /* transfers triggered */
+    uint32_t seq; /* transfers triggered */
     cps_ps issue_free;
-    vclock vc;           /* joined over its triggers */
+    vclock vc; /* joined over its triggers */
     struct {
         xfer *head, *tail;
     } fifo[DMA_RINGS];
@@ -249,8 +251,8 @@ typedef struct queue {
 
 typedef struct dma_engine {
     bool busy;
-    uint16_t queue;      /* being served */
-    uint16_t turn;       /* round robin */
+    uint16_t queue; /* being served */
+    uint16_t turn;  /* round robin */
     cps_ps begin;
 } dma_engine;
 
@@ -267,14 +269,14 @@ struct engine {
     uint32_t pc, n;
     insn *code;
     uint32_t reg[REGS];
-    cps_ps free, complete;        /* sequencer free; last completion so far */
-    cps_ps resume;                /* when it blocked, for the trace */
-    uint32_t count;               /* memory instructions so far: the epoch */
+    cps_ps free, complete; /* sequencer free; last completion so far */
+    cps_ps resume;         /* when it blocked, for the trace */
+    uint32_t count;        /* memory instructions so far: the epoch */
     vclock vc;
     float acc[LANES];
     /* PE */
-    float *w[2];                  /* weights [128][128]: the second plane is DOUBLE_ROW's */
-    uint32_t *wbits;              /* raw bits, for transposes */
+    float *w[2];     /* weights [128][128]: the second plane is DOUBLE_ROW's */
+    uint32_t *wbits; /* raw bits, for transposes */
     uint8_t wmode, wdtype;
     /* ACT */
     int table;
@@ -313,11 +315,11 @@ typedef struct tev {
 
 typedef struct hbm_var {
     const cps_kvar *v;
-    uint64_t addr;      /* simulated */
+    uint64_t addr; /* simulated */
     uint8_t *data;
-    uint8_t *init;      /* one byte a byte; NULL: all defined */
+    uint8_t *init; /* one byte a byte; NULL: all defined */
     bool bound, defined;
-    bool clean;         /* `init` is all zero */
+    bool clean; /* `init` is all zero */
     cell *cells;
     uint32_t ncells, granule;
 } hbm_var;
@@ -325,22 +327,22 @@ typedef struct hbm_var {
 struct cps_sim {
     const cps_target *t;
     const cps_kbin *k;
-    cps_diags *d;         /* of the call under way */
+    cps_diags *d; /* of the call under way */
     cps_arena *load_arena, *run_arena;
     cps_sim_opts opts;
     cps_sim_report rep;
 
-    uint32_t sbuf_bytes;  /* of a partition */
+    uint32_t sbuf_bytes; /* of a partition */
     uint8_t *sbuf, *psum, *sbuf_init, *psum_init;
-    uint8_t *psum_fresh;  /* a byte a word: the next accumulation overwrites */
-    uint32_t sbuf_hi;     /* bytes of a partition that the kernel can touch */
+    uint8_t *psum_fresh; /* a byte a word: the next accumulation overwrites */
+    uint32_t sbuf_hi;    /* bytes of a partition that the kernel can touch */
     CPS_VEC(hbm_var) vars;
 
     engine eng[CPS_ENGINES];
     semaphore sem[SEMS];
     CPS_VEC(queue) queues;
     CPS_VEC(block *) blocks;
-    uint32_t nclock;      /* components of a vector clock */
+    uint32_t nclock; /* components of a vector clock */
     dma_engine dma[DMA_RINGS];
     unsigned dma_active, dma_busy;
     cps_ps dma_since;
@@ -357,7 +359,7 @@ struct cps_sim {
     uint32_t scan;
     uint32_t *vc_min;
     uint64_t since_min;
-    cps_map seen;         /* pairs reported */
+    cps_map seen; /* pairs reported */
 
     /* PE warm-up */
     bool warm;
@@ -368,9 +370,9 @@ struct cps_sim {
     unsigned nbusy;
     cps_ps port_until[2][CPS_ENGINES]; /* 0 SBUF, 1 PSUM */
 
-    float *row[8];        /* scratch rows of ROW_MAX */
-    uint8_t *raw;         /* scratch bytes of a row */
-    float *mm_x, *mm_acc; /* matmul scratch */
+    float *row[8];                  /* scratch rows of ROW_MAX */
+    uint8_t *raw;                   /* scratch bytes of a row */
+    float *mm_x, *mm_acc, *mm_pack; /* matmul scratch */
     uint32_t *mm_bits;
     CPS_VEC(tev) trace;
 };
@@ -400,7 +402,8 @@ bool prep_insn(cps_sim *s, engine *e, insn *i, const cps_bundle *b);
 bool opnd_set(const cps_sim *s, opnd *o, const cps_ap *ap, cps_dtype t, unsigned rows);
 const sem_row *sem_find(const char *name);
 const cps_kloc *insn_loc(const cps_sim *s, const insn *i);
-void insn_name(const cps_sim *s, const insn *i, cps_buf *out); /* "act 12 ACTIVATE at f.cps:3" */
+void insn_name(const cps_sim *s, const insn *i,
+               cps_buf *out); /* "act 12 ACTIVATE at f.cps:3" */
 void place_text(const cps_sim *s, const rect *r, cps_buf *out);
 bool load_fail(cps_sim *s, const insn *i, cps_code code, const char *fmt, ...) CPS_PRINTF(4, 5);
 bool run_fault(cps_sim *s, const insn *i, cps_code code, const char *fmt, ...) CPS_PRINTF(4, 5);
@@ -425,10 +428,10 @@ bool sync_ready(cps_sim *s, engine *e, const insn *i, unsigned w);
 void sync_pass(cps_sim *s, engine *e, const insn *i);
 void sync_updates(cps_sim *s, engine *e, const insn *i, cps_ps read, cps_ps complete);
 void sync_apply(cps_sim *s, const event *ev);
-/* A rise or fall that has been issued; its effect comes later as an EV_SEM. `source`: engine, or
- * CPS_ENGINES + queue. */
-void sync_issue(cps_sim *s, unsigned sem, unsigned source, int32_t amount, int32_t share, vclock vc,
-                uint32_t rd, uint32_t wr, const insn *by);
+/* A rise or fall that has been issued; its effect comes later as an EV_SEM. `source`: engine,
+ * or CPS_ENGINES + queue. */
+void sync_issue(cps_sim *s, unsigned sem, unsigned source, int32_t amount, int32_t share,
+                vclock vc, uint32_t rd, uint32_t wr, const insn *by);
 void sync_deadlock(cps_sim *s);
 void sync_reset(cps_sim *s);
 
@@ -461,8 +464,8 @@ uint32_t act_sets(unsigned fn); /* sets that hold a function; all ones: resident
 /* ---- semantics ---- */
 #define SEM_DECL(name, prep, exec, kind) bool exec(cps_sim *s, engine *e, insn *i);
 #define SEM(name, prep, exec, kind) SEM_DECL(name, prep, exec, kind)
-#define SEMP(name, prep, exec, kind)                                                             \
-    bool prep(cps_sim *s, insn *i);                                                              \
+#define SEMP(name, prep, exec, kind)                                                           \
+    bool prep(cps_sim *s, insn *i);                                                            \
     SEM_DECL(name, prep, exec, kind)
 #include "runtime/sim/sem.def"
 #undef SEM

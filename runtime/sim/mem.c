@@ -1,8 +1,8 @@
-/* The memories and rows of operands. A row is what one partition contributes: it is gathered into
- * contiguous elements (converted to fp32 where arithmetic wants that) and scattered back.
+/* The memories and rows of operands. A row is what one partition contributes: it is gathered
+ * into contiguous elements (converted to fp32 where arithmetic wants that) and scattered back.
  *
- * Memory that nothing has written holds all ones (NaN in every float type), and a shadow byte per
- * byte says whether it was written since the run began. */
+ * Memory that nothing has written holds all ones (NaN in every float type), and a shadow byte
+ * per byte says whether it was written since the run began. */
 #include "runtime/sim/machine.h"
 
 /* ---- rows ---- */
@@ -24,26 +24,27 @@ init_row(cps_sim *s, const opnd *o, unsigned p)
 }
 
 /* Elements of a pattern <-> contiguous elements of T. */
-#define WALK(T, base, dst, take)                                                                 \
-    do {                                                                                         \
-        const T *in_ = (const T *)(base);                                                        \
-        T *out_ = (T *)(dst);                                                                    \
-        (void)in_;                                                                               \
-        (void)out_;                                                                              \
-        size_t k_ = 0;                                                                           \
-        uint32_t n0 = o->num[0], n1 = o->nd > 1 ? o->num[1] : 1, n2 = o->nd > 2 ? o->num[2] : 1, \
-                 n3 = o->nd > 3 ? o->num[3] : 1;                                                 \
-        ptrdiff_t t0 = o->step[0], t1 = o->nd > 1 ? o->step[1] : 0,                              \
-                  t2 = o->nd > 2 ? o->step[2] : 0, t3 = o->nd > 3 ? o->step[3] : 0;              \
-        for (uint32_t i3 = 0; i3 < n3; i3++) {                                                   \
-            for (uint32_t i2 = 0; i2 < n2; i2++) {                                               \
-                for (uint32_t i1 = 0; i1 < n1; i1++) {                                           \
-                    ptrdiff_t at_ = (ptrdiff_t)i3 * t3 + (ptrdiff_t)i2 * t2 + (ptrdiff_t)i1 * t1; \
-                    for (uint32_t i0 = 0; i0 < n0; i0++, at_ += t0, k_++)                        \
-                        take;                                                                    \
-                }                                                                                \
-            }                                                                                    \
-        }                                                                                        \
+#define WALK(T, base, dst, take)                                                               \
+    do {                                                                                       \
+        const T *in_ = (const T *)(base);                                                      \
+        T *out_ = (T *)(dst);                                                                  \
+        (void)in_;                                                                             \
+        (void)out_;                                                                            \
+        size_t k_ = 0;                                                                         \
+        uint32_t n0 = o->num[0], n1 = o->nd > 1 ? o->num[1] : 1,                               \
+                 n2 = o->nd > 2 ? o->num[2] : 1, n3 = o->nd > 3 ? o->num[3] : 1;               \
+        ptrdiff_t t0 = o->step[0], t1 = o->nd > 1 ? o->step[1] : 0,                            \
+                  t2 = o->nd > 2 ? o->step[2] : 0, t3 = o->nd > 3 ? o->step[3] : 0;            \
+        for (uint32_t i3 = 0; i3 < n3; i3++) {                                                 \
+            for (uint32_t i2 = 0; i2 < n2; i2++) {                                             \
+                for (uint32_t i1 = 0; i1 < n1; i1++) {                                         \
+                    ptrdiff_t at_ =                                                            \
+                        (ptrdiff_t)i3 * t3 + (ptrdiff_t)i2 * t2 + (ptrdiff_t)i1 * t1;          \
+                    for (uint32_t i0 = 0; i0 < n0; i0++, at_ += t0, k_++)                      \
+                        take;                                                                  \
+                }                                                                              \
+            }                                                                                  \
+        }                                                                                      \
     } while (0)
 
 void
@@ -198,9 +199,8 @@ rect
 opnd_rect(const opnd *o)
 {
     int64_t lane = o->psum ? CPS_PSUM_STRIDE : CPS_SBUF_STRIDE;
-    rect r = {.space = o->psum ? SP_PSUM : SP_SBUF,
-              .base = o->part * lane + o->byte,
-              .run = o->es};
+    rect r = {
+        .space = o->psum ? SP_PSUM : SP_SBUF, .base = o->part * lane + o->byte, .run = o->es};
     for (unsigned d = 0; d < o->nd; d++) {
         r.step[r.nd] = (int64_t)o->step[d] * o->es;
         r.num[r.nd++] = o->num[d];
@@ -316,6 +316,7 @@ mem_create(cps_sim *s)
     s->raw = malloc(ROW_MAX * sizeof(int64_t));
     s->mm_x = malloc(4 * LANES * 8192 * sizeof(float));
     s->mm_acc = malloc(LANES * 8192 * sizeof(float));
+    s->mm_pack = malloc(2 * LANES * (LANES + 8192) * sizeof(float));
     s->mm_bits = malloc(LANES * 8192 * sizeof(uint32_t));
     engine *pe = &s->eng[CPS_PE];
     pe->w[0] = calloc(LANES * LANES, sizeof(float));
@@ -326,7 +327,8 @@ mem_create(cps_sim *s)
             return false;
     }
     return s->sbuf && s->sbuf_init && s->psum && s->psum_init && s->psum_fresh && s->raw &&
-           s->mm_x && s->mm_acc && s->mm_bits && pe->w[0] && pe->w[1] && pe->wbits;
+           s->mm_x && s->mm_acc && s->mm_pack && s->mm_bits && pe->w[0] && pe->w[1] &&
+           pe->wbits;
 }
 
 void
@@ -362,6 +364,7 @@ mem_destroy(cps_sim *s)
     free(s->raw);
     free(s->mm_x);
     free(s->mm_acc);
+    free(s->mm_pack);
     free(s->mm_bits);
     free(s->eng[CPS_PE].w[0]);
     free(s->eng[CPS_PE].w[1]);

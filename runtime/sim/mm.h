@@ -7,8 +7,9 @@
 
 enum { MM_COLS = 8192 };
 
-/* For operands whose products are exact in fp32. */
-void mm_plain(const float *w, const float *x, float *acc, unsigned rows, unsigned cols, unsigned n);
+/* For operands whose products are exact in fp32. `room`: rows * (cols + n) floats. */
+void mm_plain(const float *w, const float *x, float *acc, unsigned rows, unsigned cols,
+              unsigned n, float *room);
 /* For fp32 operands: products in binary64, exact. */
 void mm_exact(const double *w, const float *x, float *acc, unsigned rows, unsigned cols,
               unsigned n);

@@ -1,6 +1,7 @@
 /* Preparing an instruction once: operands, scalars, sync and costs out of its 64 bytes, by the
- * rows of the instruction table. Which fields an instruction has, what dtype each operand has and
- * where each scalar comes from is the table's business; nothing here names an instruction. */
+ * rows of the instruction table. Which fields an instruction has, what dtype each operand has
+ * and where each scalar comes from is the table's business; nothing here names an instruction.
+ */
 #include "runtime/sim/machine.h"
 
 #include <stdarg.h>
@@ -30,7 +31,8 @@ const cps_kloc *
 insn_loc(const cps_sim *s, const insn *i)
 {
     const cps_kstream *st = &s->k->stream[i->engine];
-    return st->locs.n > i->index && st->locs.data[i->index].file ? &st->locs.data[i->index] : NULL;
+    return st->locs.n > i->index && st->locs.data[i->index].file ? &st->locs.data[i->index]
+                                                                 : NULL;
 }
 
 void
@@ -274,13 +276,14 @@ prep_sync(insn *i)
 {
     const cps_bundle *b = &i->b;
     uint64_t v = cps_isa_get(b, CPS_F_EVENTS_semaphore_value);
-    add_wait(&i->sy, cps_isa_get(b, CPS_F_EVENTS_wait_mode), cps_isa_get(b, CPS_F_EVENTS_wait_idx),
-             v);
+    add_wait(&i->sy, cps_isa_get(b, CPS_F_EVENTS_wait_mode),
+             cps_isa_get(b, CPS_F_EVENTS_wait_idx), v);
     add_update(&i->sy, cps_isa_get(b, CPS_F_EVENTS_update_mode),
                cps_isa_get(b, CPS_F_EVENTS_update_idx), v);
     if (cps_insns[i->id].format != CPS_FMT_CTRL_ES)
         return;
-    add_wait(&i->sy, cps_isa_get(b, CPS_F_CTRL_ES_wait_mode), cps_isa_get(b, CPS_F_CTRL_ES_wait_idx),
+    add_wait(&i->sy, cps_isa_get(b, CPS_F_CTRL_ES_wait_mode),
+             cps_isa_get(b, CPS_F_CTRL_ES_wait_idx),
              cps_isa_get(b, CPS_F_CTRL_ES_sem_wait_value));
     add_update(&i->sy, cps_isa_get(b, CPS_F_CTRL_ES_update_mode),
                cps_isa_get(b, CPS_F_CTRL_ES_update_idx),

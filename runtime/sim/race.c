@@ -1,19 +1,21 @@
-/* Races: two accesses to the same bytes, one of them a write, with no chain of semaphores between
- * them. Order is known by vector clocks (machine.h): a component per engine for reads that are
- * done, one for writes that are done, and one per DMA queue for transfers that are done.
+/* Races: two accesses to the same bytes, one of them a write, with no chain of semaphores
+ * between them. Order is known by vector clocks (machine.h): a component per engine for reads
+ * that are done, one for writes that are done, and one per DMA queue for transfers that are
+ * done.
  *
- * What is ordered without a semaphore: instructions of one datapath among themselves; the parts of
- * transfers that the same DMA engine does for the same queue. A DMA trigger or register load is
- * the sequencer's and is not ordered after the datapath of its own engine.
+ * What is ordered without a semaphore: instructions of one datapath among themselves; the parts
+ * of transfers that the same DMA engine does for the same queue. A DMA trigger or register load
+ * is the sequencer's and is not ordered after the datapath of its own engine.
  *
- * Accesses are kept as whole footprints in coarse cells of memory. A record goes when every engine
- * is past it, or when a later access that is ordered after it covers it: whoever would race with
- * the old one races with the new one too. */
+ * Accesses are kept as whole footprints in coarse cells of memory. A record goes when every
+ * engine is past it, or when a later access that is ordered after it covers it: whoever would
+ * race with the old one races with the new one too. */
 #include "runtime/sim/machine.h"
 
 enum {
-    LANE_GROUP = 8,                   /* partitions of a cell */
-    SBUF_SHIFT = 8, PSUM_SHIFT = 9,   /* bytes of a cell, log2 */
+    LANE_GROUP = 8, /* partitions of a cell */
+    SBUF_SHIFT = 8,
+    PSUM_SHIFT = 9, /* bytes of a cell, log2 */
     SBUF_COLS = CPS_SBUF_STRIDE >> SBUF_SHIFT,
     PSUM_COLS = PSUM_BYTES >> PSUM_SHIFT,
     GROUPS = LANES / LANE_GROUP
@@ -112,8 +114,8 @@ update_min(cps_sim *s)
         uint32_t m = UINT32_MAX;
         for (int e = 0; e < CPS_ENGINES; e++) {
             const engine *en = &s->eng[e];
-            // an engine is past its own datapath only as far as its clock says: its sequencer may
-            // still trigger something
+            // an engine is past its own datapath only as far as its clock says: its sequencer
+            // may still trigger something
             if (!en->halted)
                 m = CPS_MIN(m, en->vc[i]);
         }
@@ -140,9 +142,9 @@ report(cps_sim *s, const access_rec *r, const who *w, bool write, int64_t at)
     const char *qa = r->actor == 0xFF ? s->queues.data[r->queue].name : "";
     const char *qb = w->actor == 0xFF ? s->queues.data[w->queue].name : "";
     cps_error(s->d, CPS_E8303, CPS_NOSPAN, "%s %s%s%s%s and %s %s%s%s%s at %s are not ordered",
-              r->write ? "write by" : "read by", *qa ? "queue " : "", qa, *qa ? " of " : "", a.data,
-              write ? "write by" : "read by", *qb ? "queue " : "", qb, *qb ? " of " : "", b.data,
-              where.data);
+              r->write ? "write by" : "read by", *qa ? "queue " : "", qa, *qa ? " of " : "",
+              a.data, write ? "write by" : "read by", *qb ? "queue " : "", qb,
+              *qb ? " of " : "", b.data, where.data);
     where.n = 0;
     place_text(s, &r->r, &where);
     cps_note(s->d, CPS_NOSPAN, "the first covers %s", where.data);
@@ -221,8 +223,14 @@ visit(cps_sim *s, cell *c, const rect *r, bool write, const who *w, uint32_t *id
         i++;
     }
     if (*id == UINT32_MAX) {
-        access_rec rec = {.r = *r, .write = write, .actor = w->actor, .ring = w->ring,
-                          .seq = w->seq, .queue = w->queue, .epoch = w->epoch, .by = w->by};
+        access_rec rec = {.r = *r,
+                          .write = write,
+                          .actor = w->actor,
+                          .ring = w->ring,
+                          .seq = w->seq,
+                          .queue = w->queue,
+                          .epoch = w->epoch,
+                          .by = w->by};
         if (s->free_recs.n) {
             *id = s->free_recs.data[--s->free_recs.n];
             s->recs.data[*id] = rec;
@@ -294,7 +302,11 @@ void
 race_access(cps_sim *s, const rect *r, bool write, const insn *by, vclock vc, bool seq)
 {
     tick(s);
-    who w = {.vc = vc, .actor = by->engine, .seq = seq, .queue = NOT_QUEUE, .by = by,
+    who w = {.vc = vc,
+             .actor = by->engine,
+             .seq = seq,
+             .queue = NOT_QUEUE,
+             .by = by,
              .epoch = s->eng[by->engine].count};
     access_cells(s, r, write, &w);
 }
@@ -304,8 +316,12 @@ race_transfer(cps_sim *s, xfer *x, unsigned ring_no)
 {
     tick(s);
     const ring *r = &x->b->ring[ring_no];
-    who w = {.vc = x->vc, .actor = 0xFF, .ring = (uint8_t)ring_no, .queue = x->b->queue,
-             .by = x->by, .epoch = x->seq};
+    who w = {.vc = x->vc,
+             .actor = 0xFF,
+             .ring = (uint8_t)ring_no,
+             .queue = x->b->queue,
+             .by = x->by,
+             .epoch = x->seq};
     for (uint32_t i = 0; i < r->reads.n; i++)
         access_cells(s, &r->reads.data[i], false, &w);
     for (uint32_t i = 0; i < r->writes.n; i++)

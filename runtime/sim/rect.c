@@ -1,5 +1,5 @@
-/* Footprints: sets of bytes given by strided patterns. Overlap is exact: the runs of one set are
- * looked up in the other by descending through its dimensions, largest extent first. */
+/* Footprints: sets of bytes given by strided patterns. Overlap is exact: the runs of one set
+ * are looked up in the other by descending through its dimensions, largest extent first. */
 #include "runtime/sim/machine.h"
 
 static int64_t

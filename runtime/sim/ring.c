@@ -1,7 +1,8 @@
 /* Descriptor rings. A transfer's patterns are cut into contiguous runs of at most packet_bytes;
  * each is a pair of 16-byte descriptors (source ring, destination ring) in simulated physical
  * addresses. Which DMA engine a run goes to: partition k of 128 to engine k / 8 (NKI DMA
- * overview), so a tile of few partitions uses few engines; HBM to HBM goes by contiguous shares.
+ * overview), so a tile of few partitions uses few engines; HBM to HBM goes by contiguous
+ * shares.
  *
  * Bit layout of a descriptor as in the public kernel driver's headers (udma.h). */
 #include "runtime/sim/machine.h"
@@ -12,10 +13,10 @@
 #define HBM_BASE 0x100000000ull
 enum {
     PAGE = 4096,
-    PACKET_DESCS = 64,         /* of one packet (driver: max descriptors per packet) */
+    PACKET_DESCS = 64, /* of one packet (driver: max descriptors per packet) */
     BLOCK_DESCS = 1 << 22,
-    W1_PLAIN = 0x01080003,     /* first and last block, copy, CME: a plain copy */
-    W1_COMPUTE = 0x02080003,   /* the same through the compute block (CCE) */
+    W1_PLAIN = 0x01080003,   /* first and last block, copy, CME: a plain copy */
+    W1_COMPUTE = 0x02080003, /* the same through the compute block (CCE) */
     W0_FIRST = 1 << 26,
     W0_LAST = 1 << 27,
     W0_PHASE = 1 << 24
@@ -40,7 +41,8 @@ addr_layout(cps_sim *s)
 }
 
 bool
-addr_resolve(const cps_sim *s, uint64_t addr, uint64_t len, space *sp, uint32_t *var, int64_t *off)
+addr_resolve(const cps_sim *s, uint64_t addr, uint64_t len, space *sp, uint32_t *var,
+             int64_t *off)
 {
     if (addr >= SB_BASE) {
         uint64_t o = addr - SB_BASE, byte = o & (CPS_SBUF_STRIDE - 1);
@@ -104,7 +106,8 @@ walk_start(walker *w, const side *x)
         if (x->size[d] == 1)
             continue;
         // rows that touch are one run, but never across partitions
-        if (w->nd == 0 && x->step[d] == w->run && !(chip && x->step[d] % CPS_SBUF_STRIDE == 0)) {
+        if (w->nd == 0 && x->step[d] == w->run &&
+            !(chip && x->step[d] % CPS_SBUF_STRIDE == 0)) {
             w->run *= x->size[d];
             continue;
         }
@@ -183,12 +186,14 @@ outside(cps_sim *s, const insn *by, const char *what, uint64_t addr, int64_t len
 {
     if (addr >= SB_BASE)
         load_fail(s, by, CPS_E8205,
-                  "%s of %lld bytes at partition %llu byte %llu; a partition has %u bytes", what,
-                  (long long)len, (unsigned long long)((addr - SB_BASE) >> 18),
-                  (unsigned long long)((addr - SB_BASE) & (CPS_SBUF_STRIDE - 1)), s->sbuf_bytes);
+                  "%s of %lld bytes at partition %llu byte %llu; a partition has %u bytes",
+                  what, (long long)len, (unsigned long long)((addr - SB_BASE) >> 18),
+                  (unsigned long long)((addr - SB_BASE) & (CPS_SBUF_STRIDE - 1)),
+                  s->sbuf_bytes);
     else
-        load_fail(s, by, CPS_E8205, "%s of %lld bytes at address 0x%llx, outside every variable",
-                  what, (long long)len, (unsigned long long)addr);
+        load_fail(s, by, CPS_E8205,
+                  "%s of %lld bytes at address 0x%llx, outside every variable", what,
+                  (long long)len, (unsigned long long)addr);
     return false;
 }
 
@@ -265,11 +270,13 @@ add_transpose(cps_sim *s, block *b, uint32_t no, const item *it, const insn *by)
         unsigned e = engine_for(s, 0, to, m * it->elem, total * it->elem);
         uint64_t lin = (uint64_t)m;
         int64_t first = m % it->rows * it->cols + m / it->rows;
-        if (b->ring[e].lin.n != b->ring[e].m2s.n) { // a mixed block: older entries have no use for it
+        if (b->ring[e].lin.n !=
+            b->ring[e].m2s.n) { // a mixed block: older entries have no use for it
             while (b->ring[e].lin.n < b->ring[e].m2s.n)
                 cps_vec_push(b->arena, &b->ring[e].lin, 0);
         }
-        emit(s, b, e, no, side_at(&it->from, first * it->elem), (uint32_t)n, to, (uint32_t)n, &lin);
+        emit(s, b, e, no, side_at(&it->from, first * it->elem), (uint32_t)n, to, (uint32_t)n,
+             &lin);
         note_run(b, &b->build->wr[e], to, (uint32_t)n);
         used[e] = true;
         m += n / it->elem;
@@ -349,8 +356,8 @@ block_add(cps_sim *s, block *b, const item *it, const insn *by)
 /* ---- footprints: runs to strided sets ---- */
 
 static void
-push_rect(cps_sim *s, block *b, rectvec *list, uint64_t addr, int64_t len, int nd, const int64_t *step,
-          const int64_t *num)
+push_rect(cps_sim *s, block *b, rectvec *list, uint64_t addr, int64_t len, int nd,
+          const int64_t *step, const int64_t *num)
 {
     space sp = SP_SBUF;
     uint32_t var = 0;
@@ -430,9 +437,11 @@ block_close(cps_sim *s, block *b)
         }
         for (uint32_t k = 0; k < r->reads.n; k++) {
             if (r->reads.data[k].space == SP_SBUF)
-                s->sbuf_hi = CPS_MAX(s->sbuf_hi, (uint32_t)(r->reads.data[k].dense
-                                         ? ((r->reads.data[k].hi - 1) & (CPS_SBUF_STRIDE - 1)) + 1
-                                         : s->sbuf_bytes));
+                s->sbuf_hi = CPS_MAX(
+                    s->sbuf_hi,
+                    (uint32_t)(r->reads.data[k].dense
+                                   ? ((r->reads.data[k].hi - 1) & (CPS_SBUF_STRIDE - 1)) + 1
+                                   : s->sbuf_bytes));
         }
     }
     cps_arena_destroy(b->scratch);

@@ -1,5 +1,5 @@
-/* The scalar engine: activation functions with scale, bias and a running sum per partition, table
- * loads, and reading the sum out (shared with the vector engine's registers). */
+/* The scalar engine: activation functions with scale, bias and a running sum per partition,
+ * table loads, and reading the sum out (shared with the vector engine's registers). */
 #include "runtime/sim/machine.h"
 
 #define F(x) (unsigned)cps_isa_get(&i->b, x)
@@ -40,7 +40,8 @@ have_table(cps_sim *s, engine *e, const insn *i)
     if (i->set == UINT32_MAX || (e->table >= 0 && i->set >> e->table & 1))
         return true;
     const char *now = e->table >= 0 ? cps_actset_name((unsigned)e->table) : "none";
-    return run_fault(s, i, CPS_E8305, "function '%s' is not in the table set that is loaded (%s)",
+    return run_fault(s, i, CPS_E8305,
+                     "function '%s' is not in the table set that is loaded (%s)",
                      cps_actfn_name(i->fn), now);
 }
 

@@ -1,10 +1,10 @@
 /* DMA: queues, the engines that serve them, and the bytes they move.
  *
- * A trigger enters its queue; the queue issues transfers one after another (a serial cost each),
- * the first byte moves a fixed latency later, engine after engine. Each DMA engine has one FIFO
- * per queue and goes round robin between them at packet granularity. All engines of a core raise
- * the semaphore, also those that had nothing to move (NKI DMA overview). Times: timing notes,
- * mechanism 4. */
+ * A trigger enters its queue; the queue issues transfers one after another (a serial cost
+ * each), the first byte moves a fixed latency later, engine after engine. Each DMA engine has
+ * one FIFO per queue and goes round robin between them at packet granularity. All engines of a
+ * core raise the semaphore, also those that had nothing to move (NKI DMA overview). The times
+ * are constants of the target description. */
 #include "runtime/sim/machine.h"
 
 /* ---- bytes ---- */
@@ -137,15 +137,23 @@ finish_part(cps_sim *s, unsigned ring_no, xfer *x)
     x->last = s->now;
     cps_ps seen = s->now + ns_ps(x->b->to_var ? s->t->dma_store_ack_ns : s->t->dma_receipt_ns);
     s->end = CPS_MAX(s->end, seen);
-    int32_t amount = split ? (int32_t)(x->b->increment / parts)
-                           : (x->left == 0 ? x->b->increment : 0);
+    int32_t amount =
+        split ? (int32_t)(x->b->increment / parts) : (x->left == 0 ? x->b->increment : 0);
     if (amount)
-        ev_push(s, (event){.t = seen, .kind = EV_SEM, .a = x->b->semaphore, .b = NOT_QUEUE,
-                           .mode = CPS_UPDATE_SEM_ADD_IMM_READ, .amount = amount, .by = x->by});
+        ev_push(s, (event){.t = seen,
+                           .kind = EV_SEM,
+                           .a = x->b->semaphore,
+                           .b = NOT_QUEUE,
+                           .mode = CPS_UPDATE_SEM_ADD_IMM_READ,
+                           .amount = amount,
+                           .by = x->by});
     if (x->left == 0) {
         if (s->opts.trace) {
-            tev t = {.t = x->first, .dur = s->now - x->first,
-                     .track = (uint16_t)(16 + x->b->queue), .by = x->by, .value = x->b->bytes};
+            tev t = {.t = x->first,
+                     .dur = s->now - x->first,
+                     .track = (uint16_t)(16 + x->b->queue),
+                     .by = x->by,
+                     .value = x->b->bytes};
             cps_vec_push(s->run_arena, &s->trace, t);
         }
     }
@@ -223,8 +231,8 @@ dma_submit(cps_sim *s, engine *e, const insn *i, block *b)
     s->rep.dma_transfers++;
     int32_t share = b->increment % n == 0 ? (int32_t)(b->increment / n) : b->increment;
     if (b->increment)
-        sync_issue(s, b->semaphore, CPS_ENGINES + b->queue, b->increment, share, q->vc, 0, x->seq,
-                   i);
+        sync_issue(s, b->semaphore, CPS_ENGINES + b->queue, b->increment, share, q->vc, 0,
+                   x->seq, i);
     unsigned k = 0;
     for (unsigned r = 0; r < n; r++) {
         bool moves = b->ring[r].packets.n != 0;

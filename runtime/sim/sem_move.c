@@ -31,8 +31,8 @@ prep_tr(cps_sim *s, insn *i)
     if (i->set == 0 || o->count != (fold ? x->count / i->set : x->count))
         return load_fail(s, i, CPS_E8202, "%u elements in, %u out", x->count, o->count);
     float v = 0, y;
-    if ((fold || run) && !(i->flag ? x->es <= 4 && x->es == o->es
-                                   : alu_f32(i->op0, &v, 0, &v, 0, &y, 1)))
+    if ((fold || run) &&
+        !(i->flag ? x->es <= 4 && x->es == o->es : alu_f32(i->op0, &v, 0, &v, 0, &y, 1)))
         return load_fail(s, i, CPS_E8202, "no model of operator 0x%02x on these types", i->op0);
     if (strcmp(sem, "copy") == 0 && x->es != o->es)
         return load_fail(s, i, CPS_E8202, "a copy between widths; CAST converts");
@@ -108,8 +108,8 @@ exec_cumulative(cps_sim *s, engine *e, insn *i)
                 uint8_t *at = v + (size_t)k * x->es;
                 if (k % f == 0)
                     continue;
-                uint32_t r = alu_bits(i->op0, word(at - x->es, x->es), word(at, x->es),
-                                      x->es * 8u);
+                uint32_t r =
+                    alu_bits(i->op0, word(at - x->es, x->es), word(at, x->es), x->es * 8u);
                 memcpy(at, &r, x->es);
             }
             store_raw(s, o, p, v);
@@ -227,8 +227,9 @@ pattern_fits(cps_sim *s, const insn *i, const opnd *o)
     uint64_t n = 1;
     for (unsigned d = 0; d < 4; d++)
         n *= i->pat.num[d];
-    return n == o->count || load_fail(s, i, CPS_E8202, "the pattern has %llu elements, '%s' %u",
-                                      (unsigned long long)n, cps_fields[o->field].name, o->count);
+    return n == o->count ||
+           load_fail(s, i, CPS_E8202, "the pattern has %llu elements, '%s' %u",
+                     (unsigned long long)n, cps_fields[o->field].name, o->count);
 }
 
 bool
@@ -335,13 +336,14 @@ exec_cross(cps_sim *s, engine *e, insn *i)
         for (unsigned p = 1; p < i->rows; p++) {
             load_raw(s, x, p, v);
             for (size_t k = 0; k < n; k++) {
-                uint32_t r = alu_bits(op, word(acc + k * x->es, x->es), word(v + k * x->es, x->es),
-                                      x->es * 8u);
+                uint32_t r = alu_bits(op, word(acc + k * x->es, x->es),
+                                      word(v + k * x->es, x->es), x->es * 8u);
                 memcpy(acc + k * x->es, &r, x->es);
             }
         }
         for (size_t k = 1; i->flag && k < n; k++) {
-            uint32_t r = alu_bits(op, word(acc, x->es), word(acc + k * x->es, x->es), x->es * 8u);
+            uint32_t r =
+                alu_bits(op, word(acc, x->es), word(acc + k * x->es, x->es), x->es * 8u);
             memcpy(acc, &r, x->es);
         }
         store_raw(s, o, 0, acc);

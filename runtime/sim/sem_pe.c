@@ -1,12 +1,15 @@
-/* The tensor engine. LDWEIGHTS keeps W[k][m]; MATMUL adds sum over k of W[k][m] * X[k][n] to PSUM.
+/* The tensor engine. LDWEIGHTS keeps W[k][m]; MATMUL adds sum over k of W[k][m] * X[k][n] to
+ * PSUM.
  *
  * Numerics: products are exact, sums are fp32 in the order of the partitions, then one fp32
- * addition in PSUM (isa-semantics 3.1; order taken as 0..127). Products of types up to 12 bits of
- * significand are exact in fp32 anyway; fp32 operands go through binary64.
+ * addition in PSUM (the order within the array is not published; taken as 0..127). Products of
+ * types up to 12 bits of significand are exact in fp32 anyway; fp32 operands go through
+ * binary64.
  *
- * A plain fp32 matmul is two passes (rulings): the weights' low part, then their high part, with
- * the moving data whole. High is the upper 12 bits of the significand, low is the exact rest, so
- * the passes together are the exact product. One pass alone rounds both operands to tf32.
+ * A plain fp32 matmul is two passes (the published profiles show two; the split is inferred):
+ * the weights' low part, then their high part, with the moving data whole. High is the upper 12
+ * bits of the significand, low is the exact rest, so the passes together are the exact product.
+ * One pass alone rounds both operands to tf32.
  *
  * Accumulation: START marks its whole zero region (a bank) as fresh; an element of it is
  * overwritten by the first matmul that touches it and added to from then on. Two groups open in
@@ -42,8 +45,10 @@ set_groups(cps_sim *s, insn *i, unsigned rg, unsigned cg, unsigned cols)
 {
     unsigned r = group_start(rg), c = group_start(cg);
     if (r == 0xFF || c == 0xFF || r + i->rows > LANES || cols < 1 || c + cols > LANES)
-        return load_fail(s, i, CPS_E8202, "row group 0x%x and column group 0x%x do not hold %u "
-                         "rows and %u columns", rg, cg, i->rows, cols);
+        return load_fail(s, i, CPS_E8202,
+                         "row group 0x%x and column group 0x%x do not hold %u "
+                         "rows and %u columns",
+                         rg, cg, i->rows, cols);
     i->group = (uint16_t)(r | c << 8);
     return true;
 }
@@ -183,7 +188,8 @@ accumulate(cps_sim *s, const insn *i, const float *acc, uint32_t n)
             }
             any = any && memchr(f, 1, n);
             if (!any) {
-                rect r = {.space = SP_PSUM, .run = n * 4,
+                rect r = {.space = SP_PSUM,
+                          .run = n * 4,
                           .base = (int64_t)(o->part + m) * CPS_PSUM_STRIDE + o->byte};
                 rect_close(&r);
                 check_read(s, i, &r);
@@ -308,8 +314,9 @@ transpose(cps_sim *s, engine *e, insn *i, uint32_t n)
             }
         }
     } else {
-        return run_fault(s, i, CPS_E8305, "transpose mode needs an identity (each column one 1, "
-                                          "else 0) as one operand");
+        return run_fault(s, i, CPS_E8305,
+                         "transpose mode needs an identity (each column one 1, "
+                         "else 0) as one operand");
     }
     unsigned fs = cps_dtype_bytes(from);
     bool raw = o->es == fs || (fs == 1 && o->es == 2); // fp8: 16-bit elements, upper byte zero
@@ -362,8 +369,8 @@ exec_matmul(cps_sim *s, engine *e, insn *i)
     unsigned planes = i->flag ? 2 : 1;
     for (unsigned q = 0; q < planes; q++) {
         for (unsigned k = 0; k < rows; k++)
-            memcpy(w + ((size_t)q * rows + k) * cols,
-                   e->w[q] + (size_t)(r0 + k) * LANES + c0, cols * sizeof *w);
+            memcpy(w + ((size_t)q * rows + k) * cols, e->w[q] + (size_t)(r0 + k) * LANES + c0,
+                   cols * sizeof *w);
     }
     if (four) {
         for (size_t k = 0; k < (size_t)rows * cols; k++)
@@ -377,9 +384,9 @@ exec_matmul(cps_sim *s, engine *e, insn *i)
             memcpy(x2 + (size_t)k * n, s->mm_x + (size_t)k * per, n * sizeof *x2);
             memcpy(x2 + (size_t)(rows + k) * n, s->mm_x + (size_t)k * per + n, n * sizeof *x2);
         }
-        mm_plain(w, x2, s->mm_acc, 2 * rows, cols, n);
+        mm_plain(w, x2, s->mm_acc, 2 * rows, cols, n, s->mm_pack);
     } else {
-        mm_plain(w, s->mm_x, s->mm_acc, rows, cols, n);
+        mm_plain(w, s->mm_x, s->mm_acc, rows, cols, n, s->mm_pack);
     }
     accumulate(s, i, s->mm_acc, n);
     return true;

@@ -1,4 +1,5 @@
-/* The sequencer's own instructions: registers, branches, register loads and stores, drain, end. */
+/* The sequencer's own instructions: registers, branches, register loads and stores, drain, end.
+ */
 #include "runtime/sim/machine.h"
 
 #define F(x) (unsigned)cps_isa_get(&i->b, x)
@@ -109,8 +110,7 @@ exec_alu_op(cps_sim *s, engine *e, insn *i)
     uint32_t b = F(CPS_F_CTRL_AL_src1_datasrc) == CPS_DATA_SRC_IMMEDIATE
                      ? (uint32_t)cps_isa_get(&i->b, CPS_F_CTRL_AL_imm)
                      : e->reg[F(CPS_F_CTRL_AL_src1_lo) % REGS];
-    e->reg[F(CPS_F_CTRL_AL_dst_lo) % REGS] =
-        alu32(F(CPS_F_CTRL_AL_op), t, a, b);
+    e->reg[F(CPS_F_CTRL_AL_dst_lo) % REGS] = alu32(F(CPS_F_CTRL_AL_op), t, a, b);
     return true;
 }
 
@@ -126,8 +126,8 @@ prep_branch(cps_sim *s, insn *i)
     return true;
 }
 
-/* Targets count bundles: relative ones from the branch itself (the unit is not published;
- * rulings say records). */
+/* Targets count bundles: relative ones from the branch itself (the unit is not published,
+ * records are inferred from the runtime's small offsets). */
 bool
 exec_branch(cps_sim *s, engine *e, insn *i)
 {
@@ -219,8 +219,8 @@ window_of(cps_sim *s, engine *e, insn *i, window *w)
 }
 
 static bool
-at_window(cps_sim *s, engine *e, insn *i, const window *w, unsigned k, bool write, uint8_t **out,
-          uint8_t **init)
+at_window(cps_sim *s, engine *e, insn *i, const window *w, unsigned k, bool write,
+          uint8_t **out, uint8_t **init)
 {
     uint64_t a = w->addr + (uint64_t)(w->step[0] * (k % w->n[0]) + w->step[1] * (k / w->n[0]));
     space sp;

@@ -27,8 +27,8 @@ exec_bn_stats(cps_sim *s, engine *e, insn *i)
     (void)e;
     const opnd *x = &i->op[0], *o = &i->op[1];
     if (x->count > 512 || o->count != 6)
-        return run_fault(s, i, CPS_E8305, "%u elements to %u numbers; at most 512 to 6", x->count,
-                         o->count);
+        return run_fault(s, i, CPS_E8305, "%u elements to %u numbers; at most 512 to 6",
+                         x->count, o->count);
     for (unsigned p = 0; p < i->rows; p++) {
         float *v = s->row[0], y[6];
         load_f32(s, x, p, v);

@@ -1,7 +1,8 @@
 /* Element-wise instructions of the vector engine and GpSimd: two tensors, tensor and scalars,
- * predicated copies, selections. Arithmetic converts to fp32 on read, rounds after each operator
- * and converts on write; bitwise operators move raw bits; 32-bit integer addition, subtraction and
- * multiplication on GpSimd and the integer operators are true integer arithmetic. */
+ * predicated copies, selections. Arithmetic converts to fp32 on read, rounds after each
+ * operator and converts on write; bitwise operators move raw bits; 32-bit integer addition,
+ * subtraction and multiplication on GpSimd and the integer operators are true integer
+ * arithmetic. */
 #include "runtime/sim/machine.h"
 
 #define F(x) (unsigned)cps_isa_get(&i->b, x)
@@ -187,8 +188,9 @@ prep_ts(cps_sim *s, insn *i)
     // the older pointer forms leave the source bytes 0
     if (id == CPS_INSN_TENSOR_SCALAR_PTR_ARITH || id == CPS_INSN_TENSOR_SCALAR_PTR_BITVEC)
         return load_fail(s, i, CPS_E8202, "no model of the older pointer form");
-    return ok || load_fail(s, i, CPS_E8202, "no model of operators 0x%02x, 0x%02x on these types",
-                           i->op0, i->op1);
+    return ok ||
+           load_fail(s, i, CPS_E8202, "no model of operators 0x%02x, 0x%02x on these types",
+                     i->op0, i->op1);
 }
 
 /* v = op1(op0(v, a), b) with the operands swapped as `rev` says. */
@@ -229,7 +231,8 @@ exec_ts(cps_sim *s, engine *e, insn *i)
                 if (i->op0 == CPS_ALU_BYPASS)
                     t = v[k];
                 if (i->op1 != CPS_ALU_BYPASS)
-                    t = i->rev & 2 ? alu_bits(i->op1, b[p], t, w) : alu_bits(i->op1, t, b[p], w);
+                    t = i->rev & 2 ? alu_bits(i->op1, b[p], t, w)
+                                   : alu_bits(i->op1, t, b[p], w);
                 v[k] = t;
             }
             store_words(s, o, p, v);
@@ -344,10 +347,12 @@ prep_stt(cps_sim *s, insn *i)
         return false;
     bool bits = i->id == CPS_INSN_SCALAR_TENSOR_TENSOR_BITVEC;
     i->flag = bits ? BY_BITS : BY_F32;
-    bool ok = bits ? i->op[0].es <= 4 && i->op[0].es == i->op[1].es && i->op[0].es == i->op[2].es
-                   : f32_op(i->op0) && f32_op(i->op1);
-    return ok || load_fail(s, i, CPS_E8202, "no model of operators 0x%02x, 0x%02x on these types",
-                           i->op0, i->op1);
+    bool ok = bits
+                  ? i->op[0].es <= 4 && i->op[0].es == i->op[1].es && i->op[0].es == i->op[2].es
+                  : f32_op(i->op0) && f32_op(i->op1);
+    return ok ||
+           load_fail(s, i, CPS_E8202, "no model of operators 0x%02x, 0x%02x on these types",
+                     i->op0, i->op1);
 }
 
 bool
@@ -366,9 +371,11 @@ exec_stt(cps_sim *s, engine *e, insn *i)
             for (uint32_t k = 0; k < n; k++) {
                 uint32_t m = v[k];
                 if (i->op0 != CPS_ALU_BYPASS)
-                    m = i->rev & 1 ? alu_bits(i->op0, a[p], m, w) : alu_bits(i->op0, m, a[p], w);
+                    m = i->rev & 1 ? alu_bits(i->op0, a[p], m, w)
+                                   : alu_bits(i->op0, m, a[p], w);
                 if (i->op1 != CPS_ALU_BYPASS)
-                    m = i->rev & 2 ? alu_bits(i->op1, y[k], m, w) : alu_bits(i->op1, m, y[k], w);
+                    m = i->rev & 2 ? alu_bits(i->op1, y[k], m, w)
+                                   : alu_bits(i->op1, m, y[k], w);
                 v[k] = m;
             }
             store_words(s, o, p, v);
@@ -480,8 +487,8 @@ prep_cps(cps_sim *s, insn *i)
     return same_count(s, i);
 }
 
-/* Writes the scalar where the predicate is false (reversed 0) or true (reversed 1), as the headers
- * document it. */
+/* Writes the scalar where the predicate is false (reversed 0) or true (reversed 1), as the
+ * headers document it. */
 bool
 exec_cps(cps_sim *s, engine *e, insn *i)
 {
@@ -515,7 +522,8 @@ prep_rs(cps_sim *s, insn *i)
     i->imm = cps_bits_f32(F(CPS_F_S2D2_RS_base));
     return same_count(s, i) &&
            ((f32_op(i->op0) && f32_op(i->op1)) ||
-            load_fail(s, i, CPS_E8202, "no model of comparisons 0x%02x, 0x%02x", i->op0, i->op1));
+            load_fail(s, i, CPS_E8202, "no model of comparisons 0x%02x, 0x%02x", i->op0,
+                      i->op1));
 }
 
 bool

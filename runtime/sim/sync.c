@@ -35,7 +35,12 @@ sync_issue(cps_sim *s, unsigned sem, unsigned source, int32_t amount, int32_t sh
 {
     sem_chain *c = &chains(s, &s->sem[sem])[source];
     const sem_rec *last = c->recs.n ? &c->recs.data[c->recs.n - 1] : NULL;
-    sem_rec r = {.vc = vc, .rd = rd, .wr = wr, .amount = amount, .share = share, .by = by,
+    sem_rec r = {.vc = vc,
+                 .rd = rd,
+                 .wr = wr,
+                 .amount = amount,
+                 .share = share,
+                 .by = by,
                  .up = (last ? last->up : 0) + (amount > 0 ? amount : 0),
                  .down = (last ? last->down : 0) + (amount < 0 ? amount : 0),
                  .shares = (last ? last->shares : 0) + share};
@@ -280,7 +285,8 @@ sync_updates(cps_sim *s, engine *e, const insn *i, cps_ps read, cps_ps complete)
             run_fault(s, i, CPS_E8305, "update mode 0x%02x has no meaning here", mode);
             return;
         }
-        bool counts = ev.mode >= CPS_UPDATE_SEM_INC_READ && ev.mode != CPS_UPDATE_SEM_WR_IMM_READ;
+        bool counts =
+            ev.mode >= CPS_UPDATE_SEM_INC_READ && ev.mode != CPS_UPDATE_SEM_WR_IMM_READ;
         if (counts)
             sync_issue(s, ev.a, e->id, ev.amount, ev.amount, ev.vc, ev.rd, ev.wr, i);
         ev_push(s, ev);
@@ -318,7 +324,8 @@ sync_apply(cps_sim *s, const event *ev)
         break;
     }
     if (s->opts.trace) {
-        tev t = {.t = s->now, .track = (uint16_t)(1024 + ev->a), .by = ev->by, .value = m->value};
+        tev t = {
+            .t = s->now, .track = (uint16_t)(1024 + ev->a), .by = ev->by, .value = m->value};
         cps_vec_push(s->run_arena, &s->trace, t);
     }
     for (int e = 0; e < CPS_ENGINES; e++) {
@@ -349,7 +356,10 @@ exec_sem_clear(cps_sim *s, engine *e, insn *i)
                        : cps_isa_get_elem(&i->b, CPS_F_CTRL_ER_bitmask, k / 32) >> k % 32 & 1;
         if (!hit)
             continue;
-        event ev = {.kind = EV_SEM, .a = (uint8_t)k, .b = i->engine, .by = i,
+        event ev = {.kind = EV_SEM,
+                    .a = (uint8_t)k,
+                    .b = i->engine,
+                    .by = i,
                     .mode = CPS_UPDATE_SEM_WR_IMM_READ};
         sync_apply(s, &ev);
     }
@@ -358,7 +368,8 @@ exec_sem_clear(cps_sim *s, engine *e, insn *i)
 
 /* ---- deadlock ---- */
 
-/* An engine whose remaining code would raise semaphore `sem`; CPS_ENGINES when there is none. */
+/* An engine whose remaining code would raise semaphore `sem`; CPS_ENGINES when there is none.
+ */
 static unsigned
 raiser(const cps_sim *s, unsigned sem, const insn **at)
 {
@@ -416,9 +427,10 @@ sync_deadlock(cps_sim *s)
             cps_note(s->d, CPS_NOSPAN, "%s waits for event %u, which %s would set", b.data, sem,
                      c.data);
         else
-            cps_note(s->d, CPS_NOSPAN, "%s waits for semaphore %u (is %lld, wants %d), which %s "
-                     "would raise", b.data, sem, (long long)s->sem[sem].value,
-                     wait_value(en, i, w), c.data);
+            cps_note(s->d, CPS_NOSPAN,
+                     "%s waits for semaphore %u (is %lld, wants %d), which %s "
+                     "would raise",
+                     b.data, sem, (long long)s->sem[sem].value, wait_value(en, i, w), c.data);
         cps_buf_fini(&b);
         cps_buf_fini(&c);
     }

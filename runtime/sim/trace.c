@@ -1,5 +1,5 @@
-/* Timeline in the Chrome / Perfetto trace format: one process per kernel; a thread per engine, per
- * DMA queue; counters for semaphores. Times in microseconds with picosecond digits. */
+/* Timeline in the Chrome / Perfetto trace format: one process per kernel; a thread per engine,
+ * per DMA queue; counters for semaphores. Times in microseconds with picosecond digits. */
 #include "runtime/sim/machine.h"
 
 void
@@ -63,8 +63,8 @@ cps_sim_trace(const cps_sim *s, const char *name, int64_t offset_ps, cps_buf *ou
         const tev *t = &s->trace.data[k];
         const cps_kloc *at = insn_loc(s, t->by);
         if (t->track >= 1024) {
-            cps_buf_printf(out, ",\n{\"ph\":\"C\",\"pid\":0,\"name\":\"S[%u]\",\"ts\":",
-                           t->track - 1024u);
+            cps_buf_printf(
+                out, ",\n{\"ph\":\"C\",\"pid\":0,\"name\":\"S[%u]\",\"ts\":", t->track - 1024u);
             put_us(out, t->t + offset_ps);
             cps_buf_printf(out, ",\"args\":{\"value\":%lld}}", (long long)t->value);
             continue;

@@ -1,4 +1,5 @@
-/* Kernels by hand: a small builder over cps_isa_new and cps_isa_set for the tests of this room. */
+/* Kernels by hand: a small builder over cps_isa_new and cps_isa_set for the tests of this room.
+ */
 #ifndef CPS_TESTS_SIM_KB_H
 #define CPS_TESTS_SIM_KB_H
 
@@ -116,8 +117,8 @@ pair(cps_dtype lo, cps_dtype hi)
 /* One block with one descriptor: `parts` rows of `row` bytes between variable `hbm` (rows
  * `pitch` apart) and SBUF partition `part` byte `byte`. */
 static inline void
-kb_block(kb *b, cps_engine e, const char *queue, uint32_t id, unsigned sem, bool load, uint32_t hbm,
-         int64_t off, int64_t pitch, int part, int parts, int byte, int64_t row)
+kb_block(kb *b, cps_engine e, const char *queue, uint32_t id, unsigned sem, bool load,
+         uint32_t hbm, int64_t off, int64_t pitch, int part, int parts, int byte, int64_t row)
 {
     cps_kdesc *c = cps_vec_add(b->a, &b->k->descs);
     int64_t sb = (int64_t)part << 18 | byte;

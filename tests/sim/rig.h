@@ -1,5 +1,6 @@
-/* One or a few instructions on given SBUF contents: inputs come by DMA, the output goes by DMA, so
- * each test also runs the checks. Values are given and taken as floats of the stated type. */
+/* One or a few instructions on given SBUF contents: inputs come by DMA, the output goes by DMA,
+ * so each test also runs the checks. Values are given and taken as floats of the stated type.
+ */
 #ifndef CPS_TESTS_SIM_RIG_H
 #define CPS_TESTS_SIM_RIG_H
 

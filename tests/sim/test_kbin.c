@@ -21,16 +21,33 @@ rich_kernel(kb *b)
     kb_block(b, CPS_SP, "q_in", 0, 3, true, x, 0, 128, 0, 128, 0, 128);
     kb_block(b, CPS_ACT, "q_act", 7, 4, false, t, 16, 64, 32, 32, 256, 64);
     cps_kdesc *d = cps_vec_add(b->a, &b->k->descs);
-    *d = (cps_kdesc){.op = CPS_DESC_CAST, .from = x, .to = y, .nfrom = 1, .nto = 1,
-                     .from_step = {1}, .from_size = {128 * 64 * 2}, .to_step = {1},
-                     .to_size = {128 * 64 * 4}, .from_dtype = CPS_DT_BF16,
+    *d = (cps_kdesc){.op = CPS_DESC_CAST,
+                     .from = x,
+                     .to = y,
+                     .nfrom = 1,
+                     .nto = 1,
+                     .from_step = {1},
+                     .from_size = {128 * 64 * 2},
+                     .to_step = {1},
+                     .to_size = {128 * 64 * 4},
+                     .from_dtype = CPS_DT_BF16,
                      .to_dtype = CPS_DT_FP32};
     b->k->blocks.data[1].ndesc = 2;
     cps_kdesc *e = cps_vec_add(b->a, &b->k->descs);
-    *e = (cps_kdesc){.op = CPS_DESC_TRANSPOSE, .from = x, .to = 0, .nfrom = 2, .nto = 2,
-                     .from_step = {1, 128}, .from_size = {128, 32}, .to_step = {1, 1 << 18},
-                     .to_size = {64, 64}, .from_dtype = CPS_DT_U8, .to_dtype = CPS_DT_U8,
-                     .elem = 2, .rows = 32, .cols = 64};
+    *e = (cps_kdesc){.op = CPS_DESC_TRANSPOSE,
+                     .from = x,
+                     .to = 0,
+                     .nfrom = 2,
+                     .nto = 2,
+                     .from_step = {1, 128},
+                     .from_size = {128, 32},
+                     .to_step = {1, 1 << 18},
+                     .to_size = {64, 64},
+                     .from_dtype = CPS_DT_U8,
+                     .to_dtype = CPS_DT_U8,
+                     .elem = 2,
+                     .rows = 32,
+                     .cols = 64};
     b->k->blocks.data[1].ndesc = 3;
     kb_put(b, CPS_SP, kb_trigger(b, "q_in", 0));
     kb_put(b, CPS_SP, kb_trigger(b, "q_in", 0));
@@ -53,8 +70,12 @@ rich_kernel(kb *b)
     cps_kreloc r = {CPS_SP, 2, CPS_F_DMA_DIRECT2D_src, x, 0};
     cps_vec_push(b->a, &b->k->relocs, r);
     b->k->stream[CPS_SP].locs.data[1] = (cps_kloc){NULL, 0, 0};
-    b->k->stats = (cps_kstats){.flops = 123456789012, .hbm_bytes = 77, .pe_flops_ps = 5,
-                               .engine_min_ps = {1, 2, 3, 4, 5}, .sbuf_peak = 9, .psum_banks = 2,
+    b->k->stats = (cps_kstats){.flops = 123456789012,
+                               .hbm_bytes = 77,
+                               .pe_flops_ps = 5,
+                               .engine_min_ps = {1, 2, 3, 4, 5},
+                               .sbuf_peak = 9,
+                               .psum_banks = 2,
                                .semaphores = 7};
 }
 
@@ -128,8 +149,9 @@ test_round_trips(const char *dir)
 static void
 test_check(void)
 {
-    static const char *const says[] = {"named twice", "no such bundle", "beyond", "unknown variable",
-                                       "given twice", "core 3 of 2", "holds no address", "bytes from"};
+    static const char *const says[] = {"named twice",      "no such bundle", "beyond",
+                                       "unknown variable", "given twice",    "core 3 of 2",
+                                       "holds no address", "bytes from"};
     for (unsigned n = 0; n < cps_countof(says); n++) {
         kb b = kb_new("trn2");
         rich_kernel(&b);
@@ -244,8 +266,8 @@ test_mutants(const char *dir)
         cps_sim_load(b.s, b.k, b.d); // drop what points into the arena
         cps_arena_destroy(a);
     }
-    static const char *const names[] = {"dma.json", "reloc.json", "kernel.json", "sp.bin",
-                                        "act.bin", "data.bin"};
+    static const char *const names[] = {"dma.json", "reloc.json", "kernel.json",
+                                        "sp.bin",   "act.bin",    "data.bin"};
     for (unsigned f = 0; f < cps_countof(names); f++) {
         cps_file file;
         const char *path = cps_path_join(b.a, dir, names[f]);
@@ -309,9 +331,9 @@ main(void)
     test_check();
     test_mutants(dir);
     test_bad_folders(dir);
-    static const char *const names[] = {"pe.bin",   "act.bin",    "pool.bin",    "dve.bin", "sp.bin",
-                                        "dma.json", "reloc.json", "kernel.json", "kernel.cas",
-                                        "data.bin"};
+    static const char *const names[] = {"pe.bin",     "act.bin",  "pool.bin",   "dve.bin",
+                                        "sp.bin",     "dma.json", "reloc.json", "kernel.json",
+                                        "kernel.cas", "data.bin"};
     for (unsigned i = 0; i < cps_countof(names); i++) {
         char path[256];
         snprintf(path, sizeof path, "%s/%s", dir, names[i]);

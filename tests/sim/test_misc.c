@@ -1,5 +1,5 @@
-/* Activations, GpSimd patterns, searches, movement between partitions, statistics, registers and
- * transfers made while running, each against a model written here. */
+/* Activations, GpSimd patterns, searches, movement between partitions, statistics, registers
+ * and transfers made while running, each against a model written here. */
 #include "tests/sim/rig.h"
 
 enum { P = 128, N = 64, A = 0, B = 4096, C = 8192, O = 16384 };
@@ -75,12 +75,26 @@ act_model(unsigned fn, double x)
     }
 }
 
-static const unsigned fns[] = {
-    CPS_ACTFN_EXP,  CPS_ACTFN_SIGMOID, CPS_ACTFN_TANH, CPS_ACTFN_GELU, CPS_ACTFN_SILU,
-    CPS_ACTFN_SOFTPLUS, CPS_ACTFN_SQUARE, CPS_ACTFN_ABS, CPS_ACTFN_RELU, CPS_ACTFN_SIGN,
-    CPS_ACTFN_ERF,  CPS_ACTFN_SIN, CPS_ACTFN_MISH, CPS_ACTFN_GELU_APPRX_TANH,
-    CPS_ACTFN_GELU_APPRX_SIGMOID, CPS_ACTFN_DERIVATIVE_ERF, CPS_ACTFN_DERIVATIVE_GELU,
-    CPS_ACTFN_DERIVATIVE_SILU, CPS_ACTFN_RECIPROCAL, CPS_ACTFN_IDENTITY};
+static const unsigned fns[] = {CPS_ACTFN_EXP,
+                               CPS_ACTFN_SIGMOID,
+                               CPS_ACTFN_TANH,
+                               CPS_ACTFN_GELU,
+                               CPS_ACTFN_SILU,
+                               CPS_ACTFN_SOFTPLUS,
+                               CPS_ACTFN_SQUARE,
+                               CPS_ACTFN_ABS,
+                               CPS_ACTFN_RELU,
+                               CPS_ACTFN_SIGN,
+                               CPS_ACTFN_ERF,
+                               CPS_ACTFN_SIN,
+                               CPS_ACTFN_MISH,
+                               CPS_ACTFN_GELU_APPRX_TANH,
+                               CPS_ACTFN_GELU_APPRX_SIGMOID,
+                               CPS_ACTFN_DERIVATIVE_ERF,
+                               CPS_ACTFN_DERIVATIVE_GELU,
+                               CPS_ACTFN_DERIVATIVE_SILU,
+                               CPS_ACTFN_RECIPROCAL,
+                               CPS_ACTFN_IDENTITY};
 
 static void
 load_table(rig *r, unsigned fn)
@@ -154,8 +168,9 @@ test_act_edges(void)
         float want[8]; // NaN: garbage on the device
     } rows[] = {
         {CPS_ACTFN_EXP, {0, 1, (float)8103.083927575384, 1, 1, INFINITY, (float)M_E, 1}},
-        {CPS_ACTFN_LN, {NAN, -INFINITY, (float)2.1972245773362196, (float)-41.58883083359672, NAN,
-                        NAN, 0, NAN}},
+        {CPS_ACTFN_LN,
+         {NAN, -INFINITY, (float)2.1972245773362196, (float)-41.58883083359672, NAN, NAN, 0,
+          NAN}},
         {CPS_ACTFN_SQRT, {NAN, 0, 3, 0x1p-30f, 0x1p-35f, 0x1p35f, 1, 0x1p-50f}},
         {CPS_ACTFN_RSQRT, {NAN, INFINITY, 1 / 3.0f, 0x1p30f, 0x1p35f, 0x1p-35f, 1, NAN}},
     };
@@ -235,7 +250,8 @@ test_pool(void)
         rig_in(&r, 0, P, A, CPS_DT_BF16, N, v);
         move(&r, CPS_POOL, 9, cps_f32_bits(-3.5f));
         i = kb_insn(&r.b, CPS_INSN_TENSOR_SCALAR_AFFINE_SELECT);
-        kb_ap(&i, CPS_F_S2D2_TS_AS_mask, (cps_ap){.addr = 2, .nd = 1, .step = {-1}, .num = {N}});
+        kb_ap(&i, CPS_F_S2D2_TS_AS_mask,
+              (cps_ap){.addr = 2, .nd = 1, .step = {-1}, .num = {N}});
         kb_ap(&i, CPS_F_S2D2_TS_AS_src, ap1(A, N));
         kb_ap(&i, CPS_F_S2D2_TS_AS_dst, ap1(O, N));
         cps_isa_set(&i, CPS_F_S2D2_TS_AS_ch, P);
@@ -295,8 +311,8 @@ test_pool(void)
     r = rig_new("trn2"); // 2 x 2 average over [8][8]
     rig_in(&r, 0, P, A, CPS_DT_FP32, N, v);
     i = kb_insn(&r.b, CPS_INSN_POOL);
-    kb_ap(&i, CPS_F_S4D4_PL_src, (cps_ap){.addr = A, .nd = 4, .step = {1, 8, 2, 16},
-                                         .num = {2, 2, 4, 4}});
+    kb_ap(&i, CPS_F_S4D4_PL_src,
+          (cps_ap){.addr = A, .nd = 4, .step = {1, 8, 2, 16}, .num = {2, 2, 4, 4}});
     kb_ap(&i, CPS_F_S4D4_PL_dst, ap1(O, 16));
     cps_isa_set(&i, CPS_F_S4D4_PL_in_dtype, wire(CPS_DT_FP32));
     cps_isa_set(&i, CPS_F_S4D4_PL_out_dtype, wire(CPS_DT_FP32));
@@ -474,20 +490,47 @@ test_descriptors(void)
     uint32_t y = kb_var(&b, "y", CPS_VAR_INOUT, CPS_DT_FP32, 32 * 64);
     uint32_t z = kb_var(&b, "z", CPS_VAR_OUTPUT, CPS_DT_BF16, 32 * 64);
     const cps_kdesc d[3] = {
-        {.op = CPS_DESC_CAST, .from = x, .to = y, .nfrom = 1, .nto = 2, .from_step = {1},
-         .from_size = {4096}, .to_step = {1, 256}, .to_size = {256, 32},
-         .from_dtype = CPS_DT_BF16, .to_dtype = CPS_DT_FP32},
-        {.op = CPS_DESC_ADD, .from = x, .to = y, .nfrom = 1, .nto = 1, .from_step = {1},
-         .from_size = {4096}, .to_step = {1}, .to_size = {8192}, .from_dtype = CPS_DT_BF16,
+        {.op = CPS_DESC_CAST,
+         .from = x,
+         .to = y,
+         .nfrom = 1,
+         .nto = 2,
+         .from_step = {1},
+         .from_size = {4096},
+         .to_step = {1, 256},
+         .to_size = {256, 32},
+         .from_dtype = CPS_DT_BF16,
          .to_dtype = CPS_DT_FP32},
-        {.op = CPS_DESC_TRANSPOSE, .from = x, .to = z, .nfrom = 1, .nto = 2, .from_step = {1},
-         .from_size = {4096}, .to_step = {1, 64}, .to_size = {64, 64}, .from_dtype = CPS_DT_U8,
-         .to_dtype = CPS_DT_U8, .elem = 2, .rows = 32, .cols = 64},
+        {.op = CPS_DESC_ADD,
+         .from = x,
+         .to = y,
+         .nfrom = 1,
+         .nto = 1,
+         .from_step = {1},
+         .from_size = {4096},
+         .to_step = {1},
+         .to_size = {8192},
+         .from_dtype = CPS_DT_BF16,
+         .to_dtype = CPS_DT_FP32},
+        {.op = CPS_DESC_TRANSPOSE,
+         .from = x,
+         .to = z,
+         .nfrom = 1,
+         .nto = 2,
+         .from_step = {1},
+         .from_size = {4096},
+         .to_step = {1, 64},
+         .to_size = {64, 64},
+         .from_dtype = CPS_DT_U8,
+         .to_dtype = CPS_DT_U8,
+         .elem = 2,
+         .rows = 32,
+         .cols = 64},
     };
     for (unsigned k = 0; k < 3; k++) {
         cps_vec_push(b.a, &b.k->descs, d[k]);
-        cps_kblock blk = {.owner = CPS_SP, .queue = "q", .id = k, .semaphore = 3, .first = k,
-                          .ndesc = 1};
+        cps_kblock blk = {
+            .owner = CPS_SP, .queue = "q", .id = k, .semaphore = 3, .first = k, .ndesc = 1};
         cps_vec_push(b.a, &b.k->blocks, blk);
         cps_bundle t = kb_trigger(&b, "q", k);
         if (k)
@@ -518,9 +561,11 @@ static void
 test_indirect(bool scatter, bool beyond)
 {
     kb b = kb_new("trn2");
-    uint32_t t = kb_var(&b, "table", scatter ? CPS_VAR_OUTPUT : CPS_VAR_INPUT, CPS_DT_FP32, 200 * 16);
+    uint32_t t =
+        kb_var(&b, "table", scatter ? CPS_VAR_OUTPUT : CPS_VAR_INPUT, CPS_DT_FP32, 200 * 16);
     uint32_t ix = kb_var(&b, "index", CPS_VAR_INPUT, CPS_DT_U32, 96);
-    uint32_t v = kb_var(&b, "rows", scatter ? CPS_VAR_INPUT : CPS_VAR_OUTPUT, CPS_DT_FP32, 96 * 16);
+    uint32_t v =
+        kb_var(&b, "rows", scatter ? CPS_VAR_INPUT : CPS_VAR_OUTPUT, CPS_DT_FP32, 96 * 16);
     kb_block(&b, CPS_SP, "q_in", 0, 3, true, ix, 0, 4, 0, 96, 0, 4);
     kb_put(&b, CPS_SP, kb_trigger(&b, "q_in", 0));
     if (scatter) {
@@ -534,8 +579,8 @@ test_indirect(bool scatter, bool beyond)
     cps_isa_set(&g, CPS_F_DMA_INDIRECT1D_semaphore, 9);
     cps_isa_set(&g, CPS_F_DMA_INDIRECT1D_sem_increment, 16);
     cps_isa_set(&g, CPS_F_DMA_INDIRECT1D_idx_num_active_channels, 96);
-    cps_isa_set(&g, CPS_F_DMA_INDIRECT1D_flags, scatter ? CPS_INDIRECT_DMA_MODE_DST | 4
-                                                        : CPS_INDIRECT_DMA_MODE_SRC | 4);
+    cps_isa_set(&g, CPS_F_DMA_INDIRECT1D_flags,
+                scatter ? CPS_INDIRECT_DMA_MODE_DST | 4 : CPS_INDIRECT_DMA_MODE_SRC | 4);
     cps_isa_set(&g, CPS_F_DMA_INDIRECT1D_src_step_elem, scatter ? 4096 : 1);
     cps_isa_set(&g, CPS_F_DMA_INDIRECT1D_dst_step_elem, scatter ? 1 : 4096);
     cps_isa_set(&g, CPS_F_DMA_INDIRECT1D_src_num_elem, 96);
@@ -546,8 +591,10 @@ test_indirect(bool scatter, bool beyond)
     cps_isa_set(&g, CPS_F_DMA_INDIRECT1D_out_dtype, wire(CPS_DT_FP32));
     cps_isa_set(&g, scatter ? CPS_F_DMA_INDIRECT1D_dst : CPS_F_DMA_INDIRECT1D_src, 0);
     cps_isa_set(&g, scatter ? CPS_F_DMA_INDIRECT1D_src : CPS_F_DMA_INDIRECT1D_dst, 1024);
-    cps_isa_set(&g, scatter ? CPS_F_DMA_INDIRECT1D_dst_idx_bound_reg
-                            : CPS_F_DMA_INDIRECT1D_src_idx_bound_reg, 0x80 | 4);
+    cps_isa_set(&g,
+                scatter ? CPS_F_DMA_INDIRECT1D_dst_idx_bound_reg
+                        : CPS_F_DMA_INDIRECT1D_src_idx_bound_reg,
+                0x80 | 4);
     kb_wait(&g, 3, scatter ? 32 : 16);
     kb_put(&b, CPS_POOL, g);
     cps_kreloc rel = {CPS_POOL, 1,

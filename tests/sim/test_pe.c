@@ -76,7 +76,8 @@ drain_psum(kb *b, const mmcase *c, unsigned psum, unsigned count, int n)
     kb_inc(&x, 6);
     kb_put(b, CPS_DVE, x);
     uint32_t y = kb_var(b, "y", CPS_VAR_OUTPUT, CPS_DT_FP32, (int64_t)c->m * n);
-    kb_block(b, CPS_SP, "q_out", 0, 5, false, y, 0, n * 4, (int)c->out_part, c->m, 65536, n * 4);
+    kb_block(b, CPS_SP, "q_out", 0, 5, false, y, 0, n * 4, (int)c->out_part, c->m, 65536,
+             n * 4);
     cps_bundle t = kb_trigger(b, "q_out", 0);
     kb_wait(&t, 6, 1);
     kb_put(b, CPS_SP, t);
@@ -110,7 +111,8 @@ test_matmul(const mmcase *c)
     uint8_t *in = malloc((size_t)(c->k * per) * 4);
     float *f = malloc((size_t)(c->k * per) * 4), *y = malloc((size_t)(c->m * c->n) * 4);
     for (int64_t i = 0; i < c->k * per; i++) {
-        float u = val((unsigned)i) * (c->t == CPS_DT_FP32 ? 1.0f + (float)(i % 7) * 0x1p-20f : 1);
+        float u =
+            val((unsigned)i) * (c->t == CPS_DT_FP32 ? 1.0f + (float)(i % 7) * 0x1p-20f : 1);
         cps_from_f32(c->t, in + i * es, u);
         f[i] = cps_to_f32(c->t, in + i * es);
     }
@@ -139,14 +141,19 @@ test_matmul(const mmcase *c)
     kb_free(&b);
 }
 
-/* Weights of 1: the result is the sum of X; what accumulates and what overwrites. flags per pass,
- * `cols` the columns each pass writes; want: multiple of the column sum. */
+/* Weights of 1: the result is the sum of X; what accumulates and what overwrites. flags per
+ * pass, `cols` the columns each pass writes; want: multiple of the column sum. */
 static void
 test_flags(const char *target, const unsigned *flags, int passes, double want)
 {
     kb b = kb_new(target);
-    mmcase c = {.target = target, .t = CPS_DT_BF16, .k = 128, .m = 128, .n = 64,
-                .row_grp = 0xF, .col_grp = 0xF};
+    mmcase c = {.target = target,
+                .t = CPS_DT_BF16,
+                .k = 128,
+                .m = 128,
+                .n = 64,
+                .row_grp = 0xF,
+                .col_grp = 0xF};
     uint32_t x = kb_var(&b, "x", CPS_VAR_INPUT, CPS_DT_BF16, 128 * 192);
     set_sbuf(&b, x, "q_in", 0, 0, 128, 0, 0, 384);
     cps_bundle w = lw(&b, &c, 0, 0);
@@ -235,7 +242,8 @@ test_transpose(const char *target, cps_dtype t, cps_dtype out)
         cps_isa_set(&w, CPS_F_S3_LW_transpose_mode, 1);
     kb_wait(&w, 3, 16);
     kb_put(&b, CPS_PE, w);
-    cps_bundle v = mm(&b, &c, (unsigned)m * es, t == CPS_DT_FP32 ? CPS_PE_FP32MODE_HIGH : 0, 3, 0);
+    cps_bundle v =
+        mm(&b, &c, (unsigned)m * es, t == CPS_DT_FP32 ? CPS_PE_FP32MODE_HIGH : 0, 3, 0);
     if (v4)
         cps_isa_set(&v, CPS_F_S3D3_MM_flags, CPS_MM_FLAG_TRANSPOSE);
     else

@@ -161,7 +161,8 @@ memset_at(kb *b, cps_engine e, unsigned part, unsigned rows, unsigned byte, int 
     kb_put(b, e, m);
 }
 
-/* Even and odd columns interleave and never meet; shifting one side by a column makes a race. */
+/* Even and odd columns interleave and never meet; shifting one side by a column makes a race.
+ */
 static void
 test_strided(bool shifted)
 {

@@ -47,7 +47,9 @@ build(kb *b)
                 cps_isa_set(&x, CPS_F_S3D3_MM_num_active_cols, TILE);
                 cps_isa_set(&x, CPS_F_S3D3_MM_out_dtype, wire(CPS_DT_FP32));
                 cps_isa_set(&x, CPS_F_S3D3_MM_psum_accumulate_flags,
-                            k == 0 ? 1 : k == 7 ? 2 : 0);
+                            k == 0   ? 1
+                            : k == 7 ? 2
+                                     : 0);
                 cps_isa_set(&x, CPS_F_S3D3_MM_row_grp, 0xF);
                 cps_isa_set(&x, CPS_F_S3D3_MM_col_grp, 0xF);
                 if (group == 0)
@@ -72,7 +74,8 @@ build(kb *b)
             kb_inc(&c, 6);
             kb_put(b, CPS_DVE, c);
             kb_block(b, CPS_ACT, "q_out", (unsigned)group, 30u + (unsigned)group % 4, false, y,
-                     ((int64_t)m * TILE * N + n * WIDE) * 4, N * 4, 0, TILE, (int)out, WIDE * 4);
+                     ((int64_t)m * TILE * N + n * WIDE) * 4, N * 4, 0, TILE, (int)out,
+                     WIDE * 4);
             cps_bundle t = kb_trigger(b, "q_out", (unsigned)group);
             kb_wait(&t, 6, (unsigned)group + 1);
             kb_put(b, CPS_ACT, t);

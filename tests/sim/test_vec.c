@@ -1,5 +1,6 @@
 /* Element-wise instructions and folds against scalar models written here: every operator of the
- * arithmetic class, strided and broadcast patterns, pointers, reversed operands, accumulators. */
+ * arithmetic class, strided and broadcast patterns, pointers, reversed operands, accumulators.
+ */
 #include "tests/sim/rig.h"
 
 enum { P = 96, N = 60, A = 0, B = 4096, C = 8192, O = 16384 };
@@ -47,10 +48,10 @@ model(unsigned op, double x, double y)
 }
 
 static const unsigned ops[] = {
-    CPS_ALU_ADD,        CPS_ALU_SUBTRACT,    CPS_ALU_MULT,  CPS_ALU_MAX,   CPS_ALU_MIN,
-    CPS_ALU_LOGICAL_AND, CPS_ALU_LOGICAL_OR, CPS_ALU_LOGICAL_XOR, CPS_ALU_IS_EQ, CPS_ALU_IS_NE,
-    CPS_ALU_IS_GT,      CPS_ALU_IS_GE,       CPS_ALU_IS_LE, CPS_ALU_IS_LT, CPS_ALU_ABS_DIFF,
-    CPS_ALU_ABS_VALUE};
+    CPS_ALU_ADD,   CPS_ALU_SUBTRACT,    CPS_ALU_MULT,       CPS_ALU_MAX,
+    CPS_ALU_MIN,   CPS_ALU_LOGICAL_AND, CPS_ALU_LOGICAL_OR, CPS_ALU_LOGICAL_XOR,
+    CPS_ALU_IS_EQ, CPS_ALU_IS_NE,       CPS_ALU_IS_GT,      CPS_ALU_IS_GE,
+    CPS_ALU_IS_LE, CPS_ALU_IS_LT,       CPS_ALU_ABS_DIFF,   CPS_ALU_ABS_VALUE};
 
 static cps_bundle
 tt(rig *r, cps_insn id, unsigned op, cps_dtype a, cps_dtype b, cps_dtype o, cps_ap x, cps_ap y,
@@ -79,8 +80,9 @@ test_tensor_tensor(void)
         rig r = rig_new("trn2");
         rig_in(&r, 0, P, A, CPS_DT_BF16, N, v);
         rig_in(&r, 0, P, B, CPS_DT_FP16, N, v + P * N);
-        rig_put(&r, CPS_DVE, tt(&r, CPS_INSN_TENSOR_TENSOR_ARITH, ops[k], CPS_DT_BF16, CPS_DT_FP16,
-                                CPS_DT_BF16, ap1(A, N), ap1(B, N), ap1(O, N), P));
+        rig_put(&r, CPS_DVE,
+                tt(&r, CPS_INSN_TENSOR_TENSOR_ARITH, ops[k], CPS_DT_BF16, CPS_DT_FP16,
+                   CPS_DT_BF16, ap1(A, N), ap1(B, N), ap1(O, N), P));
         rig_run(&r, 0, P, O, N * 2);
         unsigned bad = 0;
         for (int p = 0; p < P; p++) {
@@ -107,8 +109,9 @@ test_patterns(void)
     rig_in(&r, 0, P, B, CPS_DT_FP32, 15, v + P * N);
     rig_in(&r, 0, P, O, CPS_DT_FP32, 2 * N, (float[2 * P * N]){0});
     cps_ap x = ap2(A + 14 * 4, -1, 15, 15, 4), y = ap2(B, 1, 15, 0, 4), z = ap2(O, 8, 15, 2, 4);
-    rig_put(&r, CPS_DVE, tt(&r, CPS_INSN_TENSOR_TENSOR_ARITH, CPS_ALU_SUBTRACT, CPS_DT_FP32,
-                            CPS_DT_FP32, CPS_DT_FP32, x, y, z, P));
+    rig_put(&r, CPS_DVE,
+            tt(&r, CPS_INSN_TENSOR_TENSOR_ARITH, CPS_ALU_SUBTRACT, CPS_DT_FP32, CPS_DT_FP32,
+               CPS_DT_FP32, x, y, z, P));
     rig_run(&r, 0, P, O, 2 * N * 4);
     unsigned bad = 0;
     for (int p = 0; p < P; p++) {
@@ -132,14 +135,15 @@ test_integers(void)
     for (int i = 0; i < 2 * 32 * 16; i++)
         v[i] = (float)((i * 7919) % 65536 - 32768);
     // 32-bit sums on GpSimd are true integers; on the vector engine they go through fp32
-    static const unsigned simple[] = {CPS_ALU_ADD, CPS_ALU_MULT, CPS_ALU_ADD_INT, CPS_ALU_MULT_INT,
-                                      CPS_ALU_SUB_INT};
+    static const unsigned simple[] = {CPS_ALU_ADD, CPS_ALU_MULT, CPS_ALU_ADD_INT,
+                                      CPS_ALU_MULT_INT, CPS_ALU_SUB_INT};
     for (unsigned k = 0; k < cps_countof(simple); k++) {
         rig r = rig_new("trn2");
         rig_in(&r, 0, 32, A, CPS_DT_I32, 16, v);
         rig_in(&r, 0, 32, B, CPS_DT_I32, 16, v + 512);
-        rig_put(&r, CPS_POOL, tt(&r, CPS_INSN_TENSOR_TENSOR_ARITH, simple[k], CPS_DT_I32, CPS_DT_I32,
-                                 CPS_DT_I32, ap1(A, 16), ap1(B, 16), ap1(O, 16), 32));
+        rig_put(&r, CPS_POOL,
+                tt(&r, CPS_INSN_TENSOR_TENSOR_ARITH, simple[k], CPS_DT_I32, CPS_DT_I32,
+                   CPS_DT_I32, ap1(A, 16), ap1(B, 16), ap1(O, 16), 32));
         rig_run(&r, 0, 32, O, 64);
         unsigned bad = 0;
         for (int i = 0; i < 512; i++) {
@@ -152,13 +156,15 @@ test_integers(void)
         CHECK_INT(bad, 0);
         rig_free(&r);
     }
-    static const unsigned bits[] = {CPS_ALU_BITWISE_AND, CPS_ALU_BITWISE_OR, CPS_ALU_BITWISE_XOR};
+    static const unsigned bits[] = {CPS_ALU_BITWISE_AND, CPS_ALU_BITWISE_OR,
+                                    CPS_ALU_BITWISE_XOR};
     for (unsigned k = 0; k < cps_countof(bits); k++) {
         rig r = rig_new("trn2");
         rig_in(&r, 0, 32, A, CPS_DT_I16, 16, v);
         rig_in(&r, 0, 32, B, CPS_DT_I16, 16, v + 512);
-        rig_put(&r, CPS_DVE, tt(&r, CPS_INSN_TENSOR_TENSOR_BITVEC, bits[k], CPS_DT_I16, CPS_DT_I16,
-                                CPS_DT_I16, ap1(A, 16), ap1(B, 16), ap1(O, 16), 32));
+        rig_put(&r, CPS_DVE,
+                tt(&r, CPS_INSN_TENSOR_TENSOR_BITVEC, bits[k], CPS_DT_I16, CPS_DT_I16,
+                   CPS_DT_I16, ap1(A, 16), ap1(B, 16), ap1(O, 16), 32));
         rig_run(&r, 0, 32, O, 32);
         unsigned bad = 0;
         for (int i = 0; i < 512; i++) {
@@ -201,8 +207,9 @@ test_tensor_scalar(void)
             rig r = rig_new("trn2");
             rig_in(&r, 0, P, A, CPS_DT_FP16, N, v);
             rig_in(&r, 0, P, B, CPS_DT_FP32, 1, v + P * N);
-            rig_put(&r, CPS_DVE, ts(&r, CPS_INSN_TENSOR_SCALAR_ARITH, CPS_DT_FP16, CPS_DT_FP32,
-                                    ops[k], op1, rev, B, cps_f32_bits(0.75f), true));
+            rig_put(&r, CPS_DVE,
+                    ts(&r, CPS_INSN_TENSOR_SCALAR_ARITH, CPS_DT_FP16, CPS_DT_FP32, ops[k], op1,
+                       rev, B, cps_f32_bits(0.75f), true));
             rig_run(&r, 0, P, O, N * 4);
             unsigned bad = 0;
             for (int p = 0; p < P; p++) {
@@ -224,8 +231,9 @@ test_tensor_scalar(void)
         u[i] = (float)(i % 251);
     rig r = rig_new("trn2");
     rig_in(&r, 0, P, A, CPS_DT_U8, N, u);
-    rig_put(&r, CPS_DVE, ts(&r, CPS_INSN_TENSOR_SCALAR_BITVEC, CPS_DT_U8, CPS_DT_U8,
-                            CPS_ALU_LOGICAL_SHIFT_LEFT, CPS_ALU_BITWISE_XOR, 0, 3, 0x55, false));
+    rig_put(&r, CPS_DVE,
+            ts(&r, CPS_INSN_TENSOR_SCALAR_BITVEC, CPS_DT_U8, CPS_DT_U8,
+               CPS_ALU_LOGICAL_SHIFT_LEFT, CPS_ALU_BITWISE_XOR, 0, 3, 0x55, false));
     rig_run(&r, 0, P, O, N);
     unsigned bad = 0;
     for (int i = 0; i < P * N; i++)
@@ -250,8 +258,8 @@ test_cache_reduce(void)
         for (unsigned c = 0; c < 2; c++) {
             cps_bundle i = ts(&r, CPS_INSN_TENSOR_SCALAR_CACHE_REDUCE, CPS_DT_FP32, CPS_DT_FP32,
                               CPS_ALU_MULT, red[k], 0, cps_f32_bits(c ? 1.5f : 0.5f), 0, false);
-            cps_isa_set(&i, CPS_F_S3D3_TS_accumulator_cmd, c ? CPS_ACCUM_CMD_ACCUMULATE
-                                                             : CPS_ACCUM_CMD_ZERO_ACCUMULATE);
+            cps_isa_set(&i, CPS_F_S3D3_TS_accumulator_cmd,
+                        c ? CPS_ACCUM_CMD_ACCUMULATE : CPS_ACCUM_CMD_ZERO_ACCUMULATE);
             rig_put(&r, CPS_DVE, i);
         }
         cps_bundle rd = kb_insn(&r.b, CPS_INSN_DVE_READ_ACCUMULATOR);
@@ -263,7 +271,7 @@ test_cache_reduce(void)
         rig_run(&r, 0, P, C, 4);
         unsigned bad = 0;
         for (int p = 0; p < P; p++) {
-            float acc = red[k] == CPS_ALU_MULT ? 1
+            float acc = red[k] == CPS_ALU_MULT  ? 1
                         : red[k] == CPS_ALU_MAX ? -INFINITY
                         : red[k] == CPS_ALU_MIN ? INFINITY
                                                 : 0;
@@ -323,8 +331,9 @@ test_stt_scan(void)
         rig r = rig_new("trn2");
         rig_in(&r, 0, P, A, CPS_DT_BF16, N, v);
         rig_in(&r, 0, P, B, CPS_DT_FP32, N, v + P * N);
-        rig_put(&r, CPS_DVE, stt(&r, CPS_INSN_SCALAR_TENSOR_TENSOR_ARITH, CPS_ALU_SUBTRACT,
-                                 CPS_ALU_SUBTRACT, rev, 0.3f));
+        rig_put(&r, CPS_DVE,
+                stt(&r, CPS_INSN_SCALAR_TENSOR_TENSOR_ARITH, CPS_ALU_SUBTRACT, CPS_ALU_SUBTRACT,
+                    rev, 0.3f));
         rig_run(&r, 0, P, O, N * 4);
         unsigned bad = 0;
         for (int k = 0; k < P * N; k++) {
@@ -338,8 +347,8 @@ test_stt_scan(void)
     rig r = rig_new("trn2");
     rig_in(&r, 0, P, A, CPS_DT_BF16, N, v);
     rig_in(&r, 0, P, B, CPS_DT_FP32, N, v + P * N);
-    rig_put(&r, CPS_DVE, stt(&r, CPS_INSN_TENSOR_TENSOR_SCAN_ARITH, CPS_ALU_MULT, CPS_ALU_ADD, 0,
-                             0.5f));
+    rig_put(&r, CPS_DVE,
+            stt(&r, CPS_INSN_TENSOR_TENSOR_SCAN_ARITH, CPS_ALU_MULT, CPS_ALU_ADD, 0, 0.5f));
     rig_run(&r, 0, P, O, N * 4);
     unsigned bad = 0;
     for (int p = 0; p < P; p++) {
@@ -356,8 +365,8 @@ test_stt_scan(void)
 }
 
 static cps_bundle
-tr(rig *r, cps_insn id, cps_dtype in, cps_dtype out, cps_ap x, cps_ap z, unsigned op, unsigned dim,
-   unsigned rows)
+tr(rig *r, cps_insn id, cps_dtype in, cps_dtype out, cps_ap x, cps_ap z, unsigned op,
+   unsigned dim, unsigned rows)
 {
     cps_bundle i = kb_insn(&r->b, id);
     kb_ap(&i, CPS_F_S4D4_TR_src, x);
@@ -402,8 +411,9 @@ test_reduce(void)
         v[i] = (float)(i * 37 % 255);
     rig r = rig_new("trn2");
     rig_in(&r, 0, P, A, CPS_DT_U8, N, v);
-    rig_put(&r, CPS_DVE, tr(&r, CPS_INSN_TENSOR_REDUCE_BITVEC, CPS_DT_U8, CPS_DT_U8, ap1(A, N),
-                            ap1(O, 1), CPS_ALU_BITWISE_XOR, CPS_TENSOR_SUBDIM_X, P));
+    rig_put(&r, CPS_DVE,
+            tr(&r, CPS_INSN_TENSOR_REDUCE_BITVEC, CPS_DT_U8, CPS_DT_U8, ap1(A, N), ap1(O, 1),
+               CPS_ALU_BITWISE_XOR, CPS_TENSOR_SUBDIM_X, P));
     rig_run(&r, 0, P, O, 1);
     unsigned bad = 0;
     for (int p = 0; p < P; p++) {
@@ -417,7 +427,8 @@ test_reduce(void)
     free(v);
 }
 
-/* Conversions: floats to nearest even, floats to integers saturate, copies keep NaN payloads. */
+/* Conversions: floats to nearest even, floats to integers saturate, copies keep NaN payloads.
+ */
 static void
 test_copy_cast(void)
 {
@@ -428,8 +439,8 @@ test_copy_cast(void)
         many[i] = v[i % 8];
     rig r = rig_new("trn2");
     rig_in(&r, 0, 32, A, CPS_DT_FP32, 8, many);
-    rig_put(&r, CPS_DVE, tr(&r, CPS_INSN_CAST, CPS_DT_FP32, CPS_DT_I8, ap1(A, 8), ap1(O, 8), 0, 0,
-                            32));
+    rig_put(&r, CPS_DVE,
+            tr(&r, CPS_INSN_CAST, CPS_DT_FP32, CPS_DT_I8, ap1(A, 8), ap1(O, 8), 0, 0, 32));
     rig_run(&r, 0, 32, O, 8);
     for (int i = 0; i < 8; i++)
         CHECK_INT(rig_int(&r, 31, i, CPS_DT_I8), i8[i]);
@@ -438,15 +449,16 @@ test_copy_cast(void)
     rig_in(&r, 0, 32, A, CPS_DT_FP32, 8, many);
     uint32_t nan = 0x7FA12345;
     memcpy(r.mem[0] + 4, &nan, 4);
-    rig_put(&r, CPS_ACT, tr(&r, CPS_INSN_COPY, CPS_DT_FP32, CPS_DT_FP32, ap1(A, 8), ap1(O, 8), 0, 0,
-                            32));
+    rig_put(&r, CPS_ACT,
+            tr(&r, CPS_INSN_COPY, CPS_DT_FP32, CPS_DT_FP32, ap1(A, 8), ap1(O, 8), 0, 0, 32));
     const uint8_t *o = rig_run(&r, 0, 32, O, 32);
     CHECK(memcmp(o, r.mem[0], 32 * 32) == 0);
     rig_free(&r);
     r = rig_new("trn2");
     rig_in(&r, 0, 32, A, CPS_DT_BF16, 8, many);
-    rig_put(&r, CPS_DVE, tr(&r, CPS_INSN_RECIPROCAL, CPS_DT_BF16, CPS_DT_FP32, ap1(A, 8), ap1(O, 8),
-                            0, 0, 32));
+    rig_put(
+        &r, CPS_DVE,
+        tr(&r, CPS_INSN_RECIPROCAL, CPS_DT_BF16, CPS_DT_FP32, ap1(A, 8), ap1(O, 8), 0, 0, 32));
     rig_run(&r, 0, 32, O, 32);
     CHECK(rig_f32(&r, 3, 0, CPS_DT_FP32) == 1.0f / 1.5f);
     CHECK(rig_f32(&r, 3, 1, CPS_DT_FP32) == 0.4f);
@@ -465,8 +477,9 @@ test_predicates(void)
     rig_in(&r, 0, P, A, CPS_DT_U8, N, m);
     rig_in(&r, 0, P, B, CPS_DT_FP32, N, v);
     rig_in(&r, 0, P, O, CPS_DT_FP32, N, o);
-    rig_put(&r, CPS_DVE, tt(&r, CPS_INSN_COPY_PREDICATED, CPS_ALU_BYPASS, CPS_DT_U8, CPS_DT_FP32,
-                            CPS_DT_FP32, ap1(A, N), ap1(B, N), ap1(O, N), P));
+    rig_put(&r, CPS_DVE,
+            tt(&r, CPS_INSN_COPY_PREDICATED, CPS_ALU_BYPASS, CPS_DT_U8, CPS_DT_FP32,
+               CPS_DT_FP32, ap1(A, N), ap1(B, N), ap1(O, N), P));
     rig_run(&r, 0, P, O, N * 4);
     unsigned bad = 0;
     for (int i = 0; i < P * N; i++)
@@ -521,7 +534,8 @@ test_predicates(void)
     bad = 0;
     for (int k = 0; k < P * N; k++) {
         bool in = k % N >= 10 && k % N < k / N % N;
-        bad += rig_f32(&r, k / N, k % N, CPS_DT_FP32) != (in ? v[k] : -3.40282346638528859812e38f);
+        bad +=
+            rig_f32(&r, k / N, k % N, CPS_DT_FP32) != (in ? v[k] : -3.40282346638528859812e38f);
     }
     CHECK_INT(bad, 0);
     rig_free(&r);
