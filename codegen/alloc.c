@@ -2,7 +2,7 @@
  *
  * The unit is the storage: one declaration with its ring of slots, or one buffer. In SBUF it takes
  * a column of bytes through all partitions; in PSUM whole banks, since an accumulation group owns
- * the zero region it starts in. Lifetimes run from first to last use in issue order; inside a
+ * the zero region it starts in. Lifetimes run from first to last use in program order; inside a
  * loop they cover the whole loop. Storages that live at the same time never share bytes; later
  * passes find dependences by address, so sharing at different times is safe.
  *

@@ -1,118 +1,45 @@
 /* Order: afterwards the list is the issue order, and per engine the order of its stream.
  *
- * The trace order stands, with two exceptions. Instructions of a software pipeline carry the
- * round in which they issue: within a run of such instructions rounds come in order, and in a
- * round the later stage (the older iteration) goes first. What the pipeline moves must not pass
- * anything it depends on; that is checked per byte range. `after` names a label that must have
- * come before.
+ * In: a program with engines and places. Out: the same instructions, possibly in another order
+ * that keeps every dependence by physical address (so also the reuse of slots and of memory), the
+ * order of instructions on the PE, of those that share a running accumulator, and what `after`
+ * says. Control flow cuts the program into runs; nothing moves across it.
  *
- * Loads run ahead by themselves: SP starts nothing but loads, and a load waits only for its slot.
- * A better order is a scheduler's business; any permutation that keeps dependences may stand here. */
-#include "codegen/legal.h"
+ * The scheduler is a list scheduler in simulated time. Each engine looks at its next instructions
+ * in the order written and takes the first that could start without a wait, else the one that
+ * could start soonest; ties keep the order written. So an engine that would stand still works
+ * ahead, and one that is busy follows the source. Costs are those of the ISA room; transfers share
+ * one memory pipe. Times steer the order only: a wrong estimate costs time, never correctness. */
+#include "codegen/isa/timing.h"
+#include "codegen/deps.h"
+#include "codegen/select.h"
 
 #include <stdlib.h>
 
-typedef struct slot {
-    int32_t round, stage;
-    uint32_t at;
-} slot;
+#define WINDOW 48 /* instructions an engine looks ahead */
+#define GUESSES 4 /* of them, how many are judged before what they wait for has its time */
 
-static int
-by_round(const void *a, const void *b)
-{
-    const slot *x = a, *y = b;
-    if (x->round != y->round)
-        return x->round < y->round ? -1 : 1;
-    if (x->stage != y->stage)
-        return x->stage > y->stage ? -1 : 1;
-    return x->at < y->at ? -1 : x->at > y->at;
-}
+typedef struct job {
+    uint32_t inst;
+    uint8_t engine;
+    bool dma, store, done;
+    cps_ps occupy;         // the engine, or the queue of a transfer
+    cps_ps length;         // until others see the result, at best
+    cps_ps cross, bytes_ps;
+    cps_ps ready;          // when all it waits for is visible; grows as those are placed
+    uint32_t missing;      // dependences not placed yet
+    CPS_VEC(uint32_t) out; // jobs that wait for it
+    CPS_VEC(uint32_t) in;  // jobs it waits for
+} job;
 
-typedef struct touch {
-    uint32_t inst, view;
-    bool write;
-} touch;
-
-typedef CPS_VEC(touch) touches;
-
-// Lowest and highest element of a view, on-chip per partition.
-static void
-reach(const cps_tview *v, int64_t *lo, int64_t *hi)
-{
-    cps_pat p;
-    cps_pat_of(v, &p);
-    cps_pat_span(&p, lo, hi);
-    int64_t b = cps_dtype_bytes(v->dtype);
-    *lo = (*lo + v->off) * b;
-    *hi = (*hi + v->off) * b + b - 1;
-}
-
-static bool
-overlap(const cps_tfunc *f, uint32_t x, uint32_t y)
-{
-    const cps_tview *a = &f->views.data[x], *b = &f->views.data[y];
-    if (a->reg || b->reg || a->index || b->index)
-        return true;
-    if (a->parts && (a->part >= b->part + b->parts || b->part >= a->part + a->parts))
-        return false;
-    int64_t al, ah, bl, bh;
-    reach(a, &al, &ah);
-    reach(b, &bl, &bh);
-    return al <= bh && bl <= ah;
-}
-
-static void
-note_access(cps_cg *g, touches *t, uint32_t inst, const cps_toper *o, bool write)
-{
-    if (o->kind != CPS_TO_VIEW)
-        return;
-    const cps_tview *v = &g->f->views.data[o->id];
-    cps_vec_push(g->arena, &t[v->buf], ((touch){inst, o->id, write}));
-    if (v->index) {
-        uint32_t iv = v->index - 1;
-        cps_vec_push(g->arena, &t[g->f->views.data[iv].buf], ((touch){inst, iv, false}));
-    }
-}
-
-// No pair that touches the same bytes, one of them writing, may have changed its order.
-static bool
-check(cps_cg *g, const uint32_t *pos)
-{
-    cps_tfunc *f = g->f;
-    touches *t = cps_new_array(g->arena, touches, f->bufs.n);
-    for (uint32_t i = 0; i < f->insts.n; i++) {
-        const cps_tinst *x = &f->insts.data[i];
-        for (int k = 0; k < x->nin; k++)
-            note_access(g, t, i, &x->in[k], false);
-        for (int k = 0; k < x->nout; k++)
-            note_access(g, t, i, &x->out[k], true);
-    }
-    for (uint32_t b = 0; b < f->bufs.n; b++) {
-        uint32_t high = 0, high_write = 0;
-        for (uint32_t j = 0; j < t[b].n; j++) {
-            touch y = t[b].data[j];
-            if (pos[y.inst] < (y.write ? high : high_write))
-                for (uint32_t i = 0; i < j; i++) {
-                    touch x = t[b].data[i];
-                    if ((!x.write && !y.write) || x.inst == y.inst ||
-                        pos[x.inst] <= pos[y.inst] || !overlap(f, x.view, y.view))
-                        continue;
-                    const cps_tinst *late = &f->insts.data[y.inst];
-                    cps_error(g->d, CPS_E6202, late->loc,
-                              "the pipeline issues this '%s' before the one it depends on",
-                              cps_tops[late->op].name);
-                    cps_note(g->d, f->insts.data[x.inst].loc, "'%s' is touched here",
-                             f->bufs.data[b].name);
-                    cps_help(g->d, "move both into one stage, or the first into an earlier one");
-                    return false;
-                }
-            high = CPS_MAX(high, pos[y.inst]);
-            if (y.write)
-                high_write = CPS_MAX(high_write, pos[y.inst]);
-        }
-    }
-    return true;
-}
+typedef struct order {
+    cps_cg *g;
+    cps_sel sel; // for addresses of views
+    cps_mprog p; // one operation per job
+    cps_deps *deps;
+    job *jobs;
+    uint32_t n;
+} order;
 
 static bool
 labels(cps_cg *g)
@@ -133,36 +60,304 @@ labels(cps_cg *g)
     return true;
 }
 
+// What dependence finding needs to know of memory: one variable per buffer.
+static void
+memory(order *o)
+{
+    const cps_tfunc *f = o->g->f;
+    o->sel.g = o->g;
+    o->sel.var = cps_new_array(o->g->arena, uint32_t, f->bufs.n);
+    o->p.k = cps_kbin_new(o->g->arena, "order", o->g->t->name, o->g->t->gen);
+    for (uint32_t i = 1; i < f->bufs.n; i++) {
+        const cps_tbuf *b = &f->bufs.data[i];
+        cps_kvar v = {.kind = CPS_VAR_DATA};
+        if (b->space == CPS_HBM) {
+            v.bytes = cps_tbuf_bytes(b);
+            v.kind = b->role == CPS_IN || b->role == CPS_DATA ? CPS_VAR_DATA : CPS_VAR_TMP;
+        }
+        o->sel.var[i] = i;
+        cps_vec_push(o->g->arena, &o->p.k->vars, v);
+    }
+    o->deps = cps_deps_new(o->g->arena, &o->p, o->g->t);
+}
+
+static void
+touch(order *o, const cps_toper *t, bool write)
+{
+    if (t->kind != CPS_TO_VIEW)
+        return;
+    const cps_tview *v = &o->g->f->views.data[t->id];
+    cps_mop *m = &o->p.ops.data[o->p.ops.n - 1];
+    cps_macc a;
+    cps_sel_access(&o->sel, v, write, &a);
+    cps_vec_push(o->g->arena, &o->p.accs, a);
+    m->nacc++;
+    if (v->index) {
+        cps_sel_access(&o->sel, &o->g->f->views.data[v->index - 1], false, &a);
+        cps_vec_push(o->g->arena, &o->p.accs, a);
+        m->nacc++;
+    }
+}
+
+static cps_ps
+ns(double v)
+{
+    return (cps_ps)(v * 1000.0);
+}
+
+// The engine times of an instruction, as a copy, matmul or fill of its size.
+static void
+unit_cost(order *o, const cps_tinst *x, job *j)
+{
+    const cps_tfunc *f = o->g->f;
+    const cps_tview *in = &f->views.data[x->out[0].id], *out = in;
+    for (int k = 0; k < x->nin; k++)
+        if (x->in[k].kind == CPS_TO_VIEW && cps_tview_elems(&f->views.data[x->in[k].id]) > 1) {
+            in = &f->views.data[x->in[k].id];
+            if (x->op != CPS_T_MATMUL)
+                break;
+        }
+    int64_t n = CPS_MAX(cps_tview_elems(in), cps_tview_elems(out));
+    cps_ap ap = {.nd = 1, .step = {1}, .num = {(uint16_t)CPS_MIN(n, 65535)}};
+    cps_bundle b;
+    if (x->op == CPS_T_MATMUL) {
+        b = cps_isa_new(CPS_INSN_MATMUL, o->g->t->gen);
+        cps_isa_set(&b, CPS_F_S3D3_MM_in_dtype, (uint64_t)cps_dtypes[in->dtype].wire);
+        cps_isa_set_ap(&b, CPS_F_S3D3_MM_src, &ap);
+        cps_isa_set_ap(&b, CPS_F_S3D3_MM_dst, &ap);
+        if (in->dtype == CPS_DT_FP32)
+            cps_isa_set(&b, CPS_F_S3D3_MM_fp32_mode, CPS_PE_FP32MODE_LOW_HIGH);
+    } else if (x->op == CPS_T_TENSOR_TENSOR) {
+        b = cps_isa_new(CPS_INSN_TENSOR_TENSOR_ARITH, o->g->t->gen);
+        cps_isa_set(&b, CPS_F_S3S3D3_TT_in0_in1_dtype, (uint64_t)cps_dtypes[in->dtype].wire * 17);
+        cps_isa_set_ap(&b, CPS_F_S3S3D3_TT_src0, &ap);
+        cps_isa_set_ap(&b, CPS_F_S3S3D3_TT_src1, &ap);
+        cps_isa_set_ap(&b, CPS_F_S3S3D3_TT_dst, &ap);
+    } else {
+        b = cps_isa_new(CPS_INSN_CAST, o->g->t->gen);
+        cps_isa_set(&b, CPS_F_S4D4_TR_in_dtype, (uint64_t)cps_dtypes[in->dtype].wire);
+        cps_isa_set(&b, CPS_F_S4D4_TR_out_dtype, (uint64_t)cps_dtypes[out->dtype].wire);
+        cps_isa_set_ap(&b, CPS_F_S4D4_TR_src, &ap);
+        cps_isa_set_ap(&b, CPS_F_S4D4_TR_dst, &ap);
+    }
+    cps_cost c;
+    cps_timing(o->g->t, (cps_engine)x->engine, &b, &c);
+    j->occupy = c.occupy * (x->op == CPS_T_MATMUL && in->dtype == CPS_DT_FP32 ? 2 : 1);
+    j->cross = CPS_MAX(c.cross, j->occupy);
+    j->length = j->cross + ns(o->g->t->sync_semaphore_ns);
+}
+
+static void
+dma_cost(order *o, const cps_tinst *x, job *j)
+{
+    const cps_tfunc *f = o->g->f;
+    const cps_tview *src = &f->views.data[x->in[0].id], *dst = &f->views.data[x->out[0].id];
+    const cps_tview *v = src->parts ? src : dst;
+    double bytes = (double)cps_tview_elems(v) * (v->parts ? v->parts : 1) * cps_dtype_bytes(v->dtype);
+    double rate = o->g->t->hbm_core_bytes_per_ns > 0 ? o->g->t->hbm_core_bytes_per_ns : 100;
+    j->dma = true;
+    j->store = f->bufs.data[dst->buf].space == CPS_HBM;
+    j->bytes_ps = ns(bytes / rate);
+    const cps_target *t = o->g->t;
+    j->occupy = CPS_MAX(ns(t->dma_issue_ns), j->bytes_ps);
+    j->length = ns(t->dma_start_ns) + j->bytes_ps +
+                ns(j->store ? t->dma_store_ack_ns : t->dma_receipt_ns);
+}
+
+static void
+link_jobs(order *o, uint32_t before, uint32_t after)
+{
+    cps_vec_push(o->g->arena, &o->jobs[before].out, after);
+    cps_vec_push(o->g->arena, &o->jobs[after].in, before);
+    o->jobs[after].missing++;
+}
+
+static bool
+accumulates(const cps_tinst *x)
+{
+    return x->nout > 1 || cps_tinst_get(x, CPS_TA_ACC, 0);
+}
+
+// Jobs and dependences of instructions [from, to).
+static void
+build(order *o, uint32_t from, uint32_t to)
+{
+    cps_map where;
+    cps_map_init(&where, o->g->arena);
+    cps_oplist found = {0};
+    uint32_t last_pe = UINT32_MAX, last_acc[CPS_ENGINES];
+    memset(last_acc, 0xff, sizeof last_acc);
+    o->n = to - from;
+    o->jobs = cps_new_array(o->g->arena, job, o->n);
+    o->p.ops.n = o->p.accs.n = 0;
+    cps_deps_clear(o->deps);
+    for (uint32_t i = 0; i < o->n; i++) {
+        const cps_tinst *x = &o->g->f->insts.data[from + i];
+        job *j = &o->jobs[i];
+        j->inst = from + i;
+        j->engine = x->engine;
+        // No operation counts as in order here: order is what is being made.
+        cps_mop m = {.kind = CPS_M_DMA, .engine = x->engine, .acc = o->p.accs.n};
+        cps_vec_push(o->g->arena, &o->p.ops, m);
+        for (int k = 0; k < x->nin; k++)
+            touch(o, &x->in[k], false);
+        for (int k = 0; k < x->nout; k++)
+            touch(o, &x->out[k], true);
+        if (x->op == CPS_T_DMA || x->op == CPS_T_DMA_TRANSPOSE)
+            dma_cost(o, x, j);
+        else
+            unit_cost(o, x, j);
+        found.n = 0;
+        cps_deps_find(o->deps, i, &found);
+        for (uint32_t k = 0; k < found.n; k++)
+            link_jobs(o, found.data[k], i);
+        if (x->engine == CPS_PE) {
+            if (last_pe != UINT32_MAX)
+                link_jobs(o, last_pe, i);
+            last_pe = i;
+        }
+        if (accumulates(x)) {
+            if (last_acc[x->engine] != UINT32_MAX)
+                link_jobs(o, last_acc[x->engine], i);
+            last_acc[x->engine] = i;
+        }
+        const uint64_t *at = x->after ? cps_map_find(&where, x->after) : NULL;
+        if (at)
+            link_jobs(o, (uint32_t)*at, i);
+        if (x->label)
+            *cps_map_at(&where, x->label, NULL) = i;
+    }
+}
+
+typedef struct lane {
+    CPS_VEC(uint32_t) jobs; // of one engine, in the order written
+    uint32_t head;          // first not placed
+    cps_ps free;            // the engine
+    cps_ps queue;           // what starts its transfers
+    bool stale;             // the choice below must be made again
+    bool some;
+    uint32_t best;
+    cps_ps when;
+} lane;
+
+// When a job could start. Of what it waits for and is not placed yet, at best: each starts as soon
+// as its engine is free.
+static cps_ps
+earliest(const order *o, const lane *lanes, const job *j)
+{
+    cps_ps at = CPS_MAX(lanes[j->engine].free, j->ready);
+    if (j->dma)
+        at = CPS_MAX(at, lanes[j->engine].queue);
+    for (uint32_t i = 0; j->missing && i < j->in.n; i++) {
+        const job *w = &o->jobs[j->in.data[i]];
+        if (!w->done)
+            at = CPS_MAX(at, CPS_MAX(lanes[w->engine].free, w->ready) + w->length);
+    }
+    return at;
+}
+
+// The job the lane takes next and when it starts, if one can be placed. A later job overtakes only
+// where it fills a gap: at least half of it must fit.
+static void
+choose(const order *o, const lane *lanes, lane *l)
+{
+    uint32_t seen = 0, open = 0;
+    cps_ps gap_end = INT64_MAX; // where the first of those passed over would start
+    l->some = l->stale = false;
+    for (uint32_t i = l->head; i < l->jobs.n && seen < WINDOW; i++) {
+        const job *j = &o->jobs[l->jobs.data[i]];
+        if (j->done)
+            continue;
+        seen++;
+        if (j->missing && open++ >= GUESSES)
+            continue;
+        cps_ps at = earliest(o, lanes, j);
+        if (!j->missing && (!l->some || at < l->when) &&
+            (gap_end == INT64_MAX || at + j->occupy / 2 <= gap_end)) {
+            l->some = true;
+            l->best = l->jobs.data[i];
+            l->when = at;
+            if (at <= l->free)
+                break; // no wait: the first such is the one
+        }
+        gap_end = CPS_MIN(gap_end, at);
+    }
+}
+
+static void
+place_job(order *o, lane *lanes, lane *l, cps_ps *pipe)
+{
+    cps_ps when = l->when;
+    const cps_target *t = o->g->t;
+    job *j = &o->jobs[l->best];
+    cps_ps visible;
+    j->done = true;
+    l->free = when + (j->dma ? ns(t->sp_issue_ns) : j->occupy);
+    if (j->dma) {
+        cps_ps issue = CPS_MAX(when, l->queue);
+        l->queue = issue + ns(t->dma_issue_ns);
+        cps_ps start = CPS_MAX(issue + ns(t->dma_start_ns), *pipe);
+        *pipe = start + j->bytes_ps;
+        visible = *pipe + ns(j->store ? t->dma_store_ack_ns : t->dma_receipt_ns);
+    } else {
+        visible = when + j->cross + ns(t->sync_semaphore_ns);
+    }
+    for (uint32_t k = 0; k < j->out.n; k++) {
+        job *w = &o->jobs[j->out.data[k]];
+        // In the datapath of one engine a result is there when its turn comes.
+        bool same = w->engine == j->engine && !w->dma && !j->dma;
+        w->ready = CPS_MAX(w->ready, same ? when + j->occupy : visible);
+        w->missing--;
+        lanes[w->engine].stale = true;
+    }
+    l->stale = true;
+    while (l->head < l->jobs.n && o->jobs[l->jobs.data[l->head]].done)
+        l->head++;
+}
+
+static void
+schedule(order *o, uint32_t from, uint32_t to)
+{
+    build(o, from, to);
+    lane lanes[CPS_ENGINES] = {0};
+    for (uint32_t i = 0; i < o->n; i++)
+        cps_vec_push(o->g->arena, &lanes[o->jobs[i].engine].jobs, i);
+    for (int e = 0; e < CPS_ENGINES; e++)
+        lanes[e].stale = true;
+    cps_tinst *list = cps_new_array(o->g->arena, cps_tinst, o->n);
+    cps_ps pipe = 0;
+    for (uint32_t n = 0; n < o->n; n++) {
+        // The engine whose next job starts first goes on; so time never runs back.
+        lane *l = NULL;
+        for (int e = 0; e < CPS_ENGINES; e++) {
+            if (lanes[e].stale)
+                choose(o, lanes, &lanes[e]);
+            if (lanes[e].some && (!l || lanes[e].when < l->when))
+                l = &lanes[e];
+        }
+        cps_assert(l);
+        list[n] = o->g->f->insts.data[o->jobs[l->best].inst];
+        place_job(o, lanes, l, &pipe);
+    }
+    memcpy(&o->g->f->insts.data[from], list, o->n * sizeof *list);
+}
+
 bool
 cps_pass_order(cps_cg *g)
 {
-    cps_tfunc *f = g->f;
-    slot *s = cps_new_array(g->arena, slot, f->insts.n + 1);
-    bool moved = false;
-    for (uint32_t i = 0; i < f->insts.n;) {
-        uint32_t n = i;
-        for (; n < f->insts.n && f->insts.data[n].round >= 0; n++)
-            s[n] = (slot){f->insts.data[n].round, f->insts.data[n].stage, n};
-        if (n > i) {
-            qsort(s + i, n - i, sizeof *s, by_round);
-            for (uint32_t k = i; k < n; k++)
-                moved |= s[k].at != k;
-            i = n;
-        } else {
-            s[i].at = i;
-            i++;
-        }
+    if (!labels(g))
+        return false;
+    if (g->o.keep_order)
+        return true;
+    order o = {.g = g};
+    memory(&o);
+    uint32_t from = 0;
+    for (uint32_t i = 0; i <= g->f->insts.n; i++) {
+        if (i < g->f->insts.n && cps_lower[g->f->insts.data[i].op].shape != CPS_SHAPE_SEQ)
+            continue;
+        if (i - from > 1)
+            schedule(&o, from, i);
+        from = i + 1;
     }
-    if (moved) {
-        uint32_t *pos = cps_new_array(g->arena, uint32_t, f->insts.n);
-        cps_tinst *list = cps_new_array(g->arena, cps_tinst, f->insts.n);
-        for (uint32_t i = 0; i < f->insts.n; i++) {
-            pos[s[i].at] = i;
-            list[i] = f->insts.data[s[i].at];
-        }
-        if (!check(g, pos))
-            return false;
-        memcpy(f->insts.data, list, f->insts.n * sizeof *list);
-    }
-    return labels(g);
+    return true;
 }

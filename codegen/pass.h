@@ -8,7 +8,7 @@
 
 /* What the passes share. */
 typedef struct cps_cg {
-    cps_arena *arena;      /* of the result; also scratch of the compilation */
+    cps_arena *arena;      /* of the compilation; what lasts is copied out at the end */
     const cps_target *t;
     cps_tfunc *f;          /* working copy */
     cps_diags *d;
@@ -27,10 +27,10 @@ bool cps_pass_check(cps_cg *g);
 bool cps_pass_engine(cps_cg *g);
 /* Every operand fits its instruction: see legalise.c. */
 bool cps_pass_legalise(cps_cg *g);
-/* The list is in issue order: pipeline rounds are laid out, `after` holds. */
-bool cps_pass_order(cps_cg *g);
 /* Every on-chip buffer is placed; live buffers never share bytes. */
 bool cps_pass_alloc(cps_cg *g);
+/* The list is in issue order: scheduled by physical dependences; `after` holds. */
+bool cps_pass_order(cps_cg *g);
 
 /* ---- machine program ---- */
 #define CPS_QUEUES 32
