@@ -372,16 +372,16 @@ parse_inst(ctx *c)
     cps_tinst x = {.op = (uint16_t)op, .engine = CPS_ENGINE_ANY, .round = -1, .stage = -1};
     cps_toper first[3] = {{0}};
     uint8_t n = parse_opers(c, first, 3);
-    if (s->tok == CPS_TOK_FROM) {
-        if (n > 2)
-            cps_scan_fail(s, CPS_E9105, "more than 2 results");
-        cps_scan_next(s);
+    bool results = s->tok == CPS_TOK_FROM || cps_tops[op].nin_max == 0;
+    if (results && n > 2)
+        cps_scan_fail(s, CPS_E9105, "more than 2 results");
+    if (results) {
         x.nout = n;
         memcpy(x.out, first, sizeof x.out);
-        x.nin = parse_opers(c, x.in, 3);
-    } else if (cps_tops[op].nin_max == 0) {
-        x.nout = CPS_MIN(n, (uint8_t)2);
-        memcpy(x.out, first, sizeof x.out);
+        if (s->tok == CPS_TOK_FROM) {
+            cps_scan_next(s);
+            x.nin = parse_opers(c, x.in, 3);
+        }
     } else {
         x.nin = n;
         memcpy(x.in, first, sizeof x.in);
