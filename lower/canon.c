@@ -120,6 +120,69 @@ broadcast_is_reshape(cps_rw *w, const cps_node *n)
                       cps_rw_reshape(w, cps_rw_new(w, n->in[0]), y->rank, y->dim));
 }
 
+/* ---- broadcasts move towards the outputs: less is computed, and elementwise ops absorb them
+ * ---- */
+
+// x (old) as a value (new) of the rank of `like`, ones in front.
+static cps_val
+same_rank(cps_rw *w, cps_val x, const cps_type *like)
+{
+    const cps_type *t = cps_rw_type(w, x);
+    int64_t dim[CPS_MAX_RANK];
+    for (int i = 0; i < like->rank; i++)
+        dim[i] = i < like->rank - t->rank ? 1 : t->dim[i - (like->rank - t->rank)];
+    return cps_rw_reshape(w, cps_rw_new(w, x), like->rank, dim);
+}
+
+static bool
+spread(cps_rw *w, const cps_node *n, cps_val v)
+{
+    const cps_type *t = cps_rw_type(w, n->out[0]);
+    return v && cps_rw_set(w, n->out[0], cps_b_broadcast(&w->b, v, t->rank, t->dim));
+}
+
+static bool
+unary_of_broadcast(cps_rw *w, const cps_node *n)
+{
+    const cps_node *p = cps_rw_is(w, n->in[0], CPS_OP_BROADCAST);
+    cps_val x = p ? cps_rw_new(w, p->in[0]) : 0;
+    return p && spread(w, n, cps_rw_like(w, n, 1, &x));
+}
+
+// With a single number on the other side.
+static bool
+binary_of_broadcast(cps_rw *w, const cps_node *n)
+{
+    for (int i = 0; i < 2; i++) {
+        const cps_node *p = cps_rw_is(w, n->in[i], CPS_OP_BROADCAST);
+        if (!p || cps_type_count(cps_rw_type(w, n->in[1 - i])) != 1)
+            continue;
+        cps_val in[2];
+        in[i] = cps_rw_new(w, p->in[0]);
+        in[1 - i] = cps_rw_reshape(w, cps_rw_new(w, n->in[1 - i]), 0, NULL);
+        return spread(w, n, cps_rw_like(w, n, 2, in));
+    }
+    return false;
+}
+
+// Over axes that the broadcast left alone.
+static bool
+reduce_of_broadcast(cps_rw *w, const cps_node *n)
+{
+    const cps_node *p = cps_rw_is(w, n->in[0], CPS_OP_BROADCAST);
+    if (!p)
+        return false;
+    const cps_type *x = cps_rw_type(w, p->in[0]), *y = cps_rw_type(w, n->in[0]);
+    const cps_attr *axes = cps_node_attr(n, "axes");
+    for (uint32_t i = 0; i < axes->n; i++) {
+        int at = (int)axes->ints[i] - (y->rank - x->rank);
+        if (at < 0 || x->dim[at] != y->dim[axes->ints[i]])
+            return false;
+    }
+    cps_val v = same_rank(w, p->in[0], y);
+    return v && spread(w, n, cps_rw_like(w, n, 1, &v));
+}
+
 static bool
 concat_of_one(cps_rw *w, const cps_node *n)
 {
@@ -152,6 +215,18 @@ cast_of_cast(cps_rw *w, const cps_node *n)
     return cps_rw_set(
         w, n->out[0],
         cps_b_cast(&w->b, cps_rw_new(w, p->in[0]), cps_rw_type(w, n->out[0])->dtype));
+}
+
+// Integers are cast before they are reshaped: masks that take two shapes are cast once.
+static bool
+cast_of_reshape(cps_rw *w, const cps_node *n)
+{
+    const cps_node *p = cps_rw_is(w, n->in[0], CPS_OP_RESHAPE);
+    const cps_type *t = cps_rw_type(w, n->out[0]);
+    if (!p || !cps_dtype_is_int(cps_rw_type(w, p->in[0])->dtype))
+        return false;
+    cps_val x = cps_b_cast(&w->b, cps_rw_new(w, p->in[0]), t->dtype);
+    return cps_rw_set(w, n->out[0], cps_rw_reshape(w, x, t->rank, t->dim));
 }
 
 /* ---- elementwise ---- */
@@ -290,6 +365,20 @@ mul_of_mul(cps_rw *w, const cps_node *n)
         cps_b_binary(&w->b, CPS_OP_MUL, cps_rw_new(w, p->in[0]), scalar(w, n, a * b)));
 }
 
+// (x + a) + b with constants is x + (a + b), which folds: one addition less on a device.
+static bool
+add_of_add(cps_rw *w, const cps_node *n)
+{
+    const cps_node *p = cps_rw_is(w, n->in[0], CPS_OP_ADD);
+    if (!p || cps_rw_type(w, n->out[0])->dtype != CPS_DT_FP32 || !cps_rw_const(w, n->in[1]) ||
+        !cps_rw_const(w, p->in[1]) || !same_type(w, n, p->in[0]) || w->uses[p->out[0]] != 1)
+        return false;
+    cps_val c =
+        cps_b_binary(&w->b, CPS_OP_ADD, cps_rw_new(w, p->in[1]), cps_rw_new(w, n->in[1]));
+    return cps_rw_set(w, n->out[0],
+                      cps_b_binary(&w->b, CPS_OP_ADD, cps_rw_new(w, p->in[0]), c));
+}
+
 // neg(neg(x)), not(not(x)).
 static bool
 twice(cps_rw *w, const cps_node *n)
@@ -348,6 +437,7 @@ static const rule_row rules[] = {
     {CPS_OP_PAD, no_move},
     {CPS_OP_CAST, no_move},
     {CPS_OP_CAST, cast_of_cast},
+    {CPS_OP_CAST, cast_of_reshape},
     {CPS_OP_ADD, const_second},
     {CPS_OP_MUL, const_second},
     {CPS_OP_MAX, const_second},
@@ -364,6 +454,7 @@ static const rule_row rules[] = {
     {CPS_OP_POW, neutral},
     {CPS_OP_POW, pow_is_simpler},
     {CPS_OP_MUL, mul_is_square},
+    {CPS_OP_ADD, add_of_add},
     {CPS_OP_MUL, mul_of_mul},
     {CPS_OP_MUL, mul_is_silu},
     {CPS_OP_DIV, div_of_one},
@@ -386,8 +477,19 @@ canon_rule(cps_rw *w, const cps_node *n)
     for (size_t i = 0; i < cps_countof(rules); i++)
         if (rules[i].op == n->op && rules[i].fn(w, n))
             return true;
-    uint8_t oc = cps_ops[n->op].opclass;
-    return (oc == CPS_OC_BINARY || oc == CPS_OC_TERNARY) && bare_operands(w, n);
+    // Rules of a whole class.
+    switch (cps_ops[n->op].opclass) {
+    case CPS_OC_UNARY:
+        return unary_of_broadcast(w, n);
+    case CPS_OC_BINARY:
+        return bare_operands(w, n) || binary_of_broadcast(w, n);
+    case CPS_OC_TERNARY:
+        return bare_operands(w, n);
+    case CPS_OC_REDUCE:
+        return reduce_of_broadcast(w, n);
+    default:
+        return false;
+    }
 }
 
 void

@@ -1,15 +1,19 @@
 /* The types of a graph: --auto-cast for floats, and 64-bit integers to 32 bits.
  *
  * "matmult" rounds the operands of matrix products and widens the product again; "all" gives
- * every fp32 tensor the narrow type, inputs and outputs too, and rounds the constants once.
- * Narrowing keeps int64 inputs and outputs by name as int32 ones; the runtime checks the values
- * it converts. Constants are checked here: one that does not fit 32 bits is an error, since no
- * engine computes with 64-bit integers. */
+ * every fp32 tensor the narrow type, inputs and outputs too, and rounds the constants once
+ * (what is finite stays finite). Narrowing keeps int64 inputs and outputs by name as int32
+ * ones; the runtime checks the values it converts. Constants are checked here: one that does
+ * not fit 32 bits is an error, since no engine computes with 64-bit integers. */
 #include "lower/pass.h"
 
 #include "ir/pass.h"
 
+#include <float.h>
 #include <inttypes.h>
+#include <math.h>
+
+#define CHUNK 1024 // elements converted at a time
 
 /* ---- matmult ---- */
 
@@ -31,18 +35,42 @@ cast_products(cps_rw *w, const cps_node *n)
 
 /* ---- every value of one type to another ---- */
 
+// The largest number of a narrow float: constants like "minus the largest float" that exporters
+// use for masks must stay finite, or a product with zero becomes NaN.
+static float
+largest(cps_dtype t)
+{
+    static const struct {
+        cps_dtype dtype;
+        float max;
+    } rows[] = {
+        {CPS_DT_BF16, 0x1.fep127f}, {CPS_DT_FP16, 65504.0f}, {CPS_DT_TF32, 0x1.ffcp127f}};
+    for (size_t i = 0; i < cps_countof(rows); i++)
+        if (rows[i].dtype == t)
+            return rows[i].max;
+    return FLT_MAX;
+}
+
 static const void *
 convert(cps_arena *a, const cps_type *t, const void *data, cps_dtype to)
 {
     size_t n = (size_t)cps_type_count(t), from = cps_dtype_bytes(t->dtype);
-    uint8_t *p = cps_arena_raw(a, CPS_MAX(n, 1) * cps_dtype_bytes(to));
-    for (size_t i = 0; i < n; i++) {
-        const uint8_t *s = (const uint8_t *)data + i * from;
-        if (cps_dtype_is_float(to))
-            cps_from_f64(to, p + i * cps_dtype_bytes(to), cps_to_f64(t->dtype, s));
-        else
-            cps_from_i64(to, p + i * cps_dtype_bytes(to), cps_to_i64(t->dtype, s));
+    size_t size = cps_dtype_bytes(to);
+    uint8_t *p = cps_arena_raw(a, CPS_MAX(n, 1) * size);
+    if (cps_dtype_is_float(to)) { // every float type widens to fp32 exactly
+        float part[CHUNK], max = largest(to);
+        for (size_t i = 0; i < n; i += CHUNK) {
+            size_t k = CPS_MIN(n - i, (size_t)CHUNK);
+            cps_to_f32_n(t->dtype, (const uint8_t *)data + i * from, part, k);
+            for (size_t j = 0; j < k; j++)
+                if (fabsf(part[j]) > max && !isinf(part[j]))
+                    part[j] = copysignf(max, part[j]);
+            cps_from_f32_n(to, part, p + i * size, k);
+        }
+        return p;
     }
+    for (size_t i = 0; i < n; i++)
+        cps_from_i64(to, p + i * size, cps_to_i64(t->dtype, (const uint8_t *)data + i * from));
     return p;
 }
 

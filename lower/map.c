@@ -14,6 +14,7 @@
 #include <math.h>
 
 #define PARTITIONS 128
+#define LONG_ROW 32 // elements that a row should have when the shape is free
 
 cps_val
 cps_map_call(cps_rw *w, cps_call *c)
@@ -32,14 +33,14 @@ cps_map_done(cps_rw *w, const cps_node *n, cps_val y)
     return y && cps_rw_set(w, n->out[0], cps_rw_reshape(w, y, t->rank, t->dim));
 }
 
-// Rows for an op that does not care how elements are laid out: at least as many as there are
-// partitions, when the count allows.
+// Rows for an op that does not care how elements are laid out: as many as there are partitions,
+// when the count allows and rows stay long enough.
 static void
 even_rows(const cps_type *t, int64_t dim[2])
 {
     cps_rows_of(t, dim);
     int64_t n = cps_type_count(t);
-    if (dim[0] < PARTITIONS && n % PARTITIONS == 0) {
+    if (dim[0] < PARTITIONS && n % PARTITIONS == 0 && n >= PARTITIONS * LONG_ROW) {
         dim[0] = PARTITIONS;
         dim[1] = n / PARTITIONS;
     }

@@ -1,6 +1,7 @@
-/* Lowering against the shipped registry: the small models (and MODEL NAME=N... when given) through
- * all passes, each pass checked by evaluation, operators by their bodies in kernels/reference.
- * Every model must end in decided calls for every NeuronCore target, or in a typed refusal that
+/* Lowering against the shipped registry: the small models (and MODEL NAME=N... when given)
+ * through all passes, each pass checked by evaluation, operators by their bodies in
+ * kernels/reference. Every model must end in decided calls for every NeuronCore target, or in a
+ * typed refusal that
  * `--expect-all` turns into a failure. */
 #include "codegen/isa/target.h"
 #include "frontend/dsl/registry.h"
@@ -98,9 +99,14 @@ model(const char *path, unsigned n, const char *const *dims, const char *target,
     run r = {.a = cps_arena_create(), .d = cps_diags_create(), .tol = 1e-5};
     cps_onnx_opts oo = {.ndims = n, .dims = dims, .files = &r.files};
     r.reg = cps_dsl_registry_create(r.a, r.d);
-    r.o = (cps_lower_opts){.registry = r.reg, .target = cps_target_find(target), .cores = 1,
-                           .auto_cast = cast, .cast_type = CPS_DT_BF16,
-                           .fallback = CPS_FALLBACK_QUIET, .verify_each = true, .ctx = &r};
+    r.o = (cps_lower_opts){.registry = r.reg,
+                           .target = cps_target_find(target),
+                           .cores = 1,
+                           .auto_cast = cast,
+                           .cast_type = CPS_DT_BF16,
+                           .fallback = CPS_FALLBACK_QUIET,
+                           .verify_each = true,
+                           .ctx = &r};
     if (strcmp(cast, "none") != 0)
         r.tol = 3e-2;
     r.m = cps_onnx_import(r.a, path, &oo, r.d);
@@ -127,7 +133,8 @@ model(const char *path, unsigned n, const char *const *dims, const char *target,
             fputs(b.data ? b.data : "", stderr);
         }
         printf("%s for %s, cast %s: %s, %u calls\n", r.m->name, target, cast,
-               ok ? "lowered" : cps_diag_rows[cps_diags_code(r.d, cps_diags_count(r.d) - 1)].name,
+               ok ? "lowered"
+                  : cps_diag_rows[cps_diags_code(r.d, cps_diags_count(r.d) - 1)].name,
                calls);
         cps_buf_fini(&b);
     }
