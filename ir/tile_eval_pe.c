@@ -2,8 +2,9 @@
  *
  * A product sums over the partitions in ascending order in binary32 (order taken from the systolic
  * array; not documented), then adds to PSUM in binary32. Products of types of up to 12 significant
- * bits are exact in binary32; those of fp32 go through binary64; tf32 operands are rounded to tf32
- * when they are read. With double rows each partition holds two rows of K, the middle axis.
+ * bits are exact in binary32; those of fp32 go through binary64, in the two passes that the PE
+ * takes for fp32 weights, each added to PSUM; tf32 operands are rounded to tf32 when they are
+ * read. With double rows each partition holds two rows of K, the middle axis.
  * A transpose moves bits where the target has the pass-through path; on v2 it is a product with
  * the identity, in which infinities and NaN spread over their column. */
 #include "ir/matmul.h"
@@ -46,6 +47,28 @@ put_row(cps_te *e, const cps_teat *o, unsigned m, float *z, bool start)
     return true;
 }
 
+// The low parts of fp32 weights, wt [m][k], against x [k][n]. A part that is zero contributes
+// nothing, even against an infinity.
+static void
+low_pass(int64_t m, int64_t k, int64_t n, const float *wt, const float *x, float *z)
+{
+    bool odd = false;
+    for (int64_t i = 0; i < k * n && !odd; i++)
+        odd = !isfinite(x[i]);
+    if (!odd) {
+        cps_mm_f32(m, k, n, wt, x, z, true);
+        return;
+    }
+    for (int64_t r = 0; r < m; r++)
+        for (int64_t c = 0; c < n; c++) {
+            float acc = 0;
+            for (int64_t i = 0; i < k; i++)
+                if (wt[r * k + i] != 0)
+                    acc = (float)((double)acc + (double)wt[r * k + i] * (double)x[i * n + c]);
+            z[r * n + c] = acc;
+        }
+}
+
 static bool
 product(cps_te *e, const cps_teat *w, const cps_teat *x, const cps_teat *o, float *mem)
 {
@@ -59,8 +82,21 @@ product(cps_te *e, const cps_teat *w, const cps_teat *x, const cps_teat *o, floa
             for (int64_t c = 0; c < m; c++)
                 wt[c * k * pairs + i * pairs + j] = rows[i * w->n + j * m + c];
     // The moving data is [partition, pair, n] already.
-    cps_mm_f32(m, k * pairs, n, wt, data, z, wide(w) || wide(x));
     bool start = cps_tinst_get(e->x, CPS_TA_START, 0) || e->x->op == CPS_T_TRANSPOSE;
+    if (wide(w)) {
+        // Two passes: what is below the upper 12 bits of the weights' significands, then those.
+        for (int64_t i = 0; i < k * w->n; i++) {
+            float v = wt[i], high = isfinite(v) ? cps_bits_f32(cps_f32_bits(v) & 0xFFFFF000u) : v;
+            rows[i] = isfinite(v) ? v - high : 0;
+            wt[i] = high;
+        }
+        low_pass(m, k * pairs, n, rows, data, z);
+        for (int64_t c = 0; c < m; c++)
+            if (!put_row(e, o, (unsigned)c, z + c * n, start))
+                return false;
+        start = false;
+    }
+    cps_mm_f32(m, k * pairs, n, wt, data, z, wide(w) || wide(x));
     for (int64_t c = 0; c < m; c++)
         if (!put_row(e, o, (unsigned)c, z + c * n, start))
             return false;
