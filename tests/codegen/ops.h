@@ -44,7 +44,8 @@ static inline cps_tinst *
 tp_alu(cps_tinst *i, cps_alu op0, cps_alu op1)
 {
     cps_tinst_set(i, CPS_TA_OP0, op0);
-    cps_tinst_set(i, CPS_TA_OP1, op1);
+    if (op1 != CPS_ALU_BYPASS)
+        cps_tinst_set(i, CPS_TA_OP1, op1);
     return i;
 }
 
