@@ -3,6 +3,7 @@
 #include "frontend/compile.h"
 #include "frontend/execute.h"
 #include "frontend/inputs.h"
+#include "frontend/model.h"
 #include "frontend/report.h"
 
 #include <stdio.h>
@@ -312,17 +313,53 @@ run(cps_cli *c)
     return cps_report_emit(c, &rep);
 }
 
+/* One kernel as a package of one step: its binary, and its body as the reference graph. */
+static cps_exit
+compile(cps_cli *c)
+{
+    const char *dir = cps_cli_str(c, CPS_OPT_OUTPUT, NULL);
+    bool ok = true;
+    const cps_target *t = cps_cli_target(c, &ok);
+    cps_instance inst;
+    if (c->args.n != 2 || !dir) {
+        cps_error(c->diags, CPS_E1105, CPS_NOSPAN, "'kernel compile' takes one operator and -o DIR");
+        return CPS_USAGE;
+    }
+    if (ok && !t) {
+        cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'kernel compile' makes NeuronCore binaries");
+        cps_help(c->diags, "for host code compile a model: copse compile IN --target host");
+        return CPS_USAGE;
+    }
+    if (!ok || !instance(c, t, &inst))
+        return cps_cli_failed(c);
+    double t0 = cps_now_ms();
+    cps_candidate *cand;
+    const char *why;
+    unsigned n;
+    int k = cps_choose(c, &inst, cps_cli_str(c, CPS_OPT_LEAF, NULL), &cand, &n, &why);
+    cps_compiled bin;
+    if (k < 0 || !cps_compile_kernel(c, c->arena, &inst, &cand[k], &bin))
+        return cps_cli_failed(c);
+    cps_package *p = cps_kernel_package(c, &inst, &cand[k], why, &bin);
+    double t1 = cps_now_ms();
+    if (!p || !cps_package_write(p, dir, c->diags))
+        return cps_cli_failed(c);
+    fprintf(stderr, "%s: %s (%s), %s in %.2f ms\n", dir, cand[k].leaf, why,
+            bin.hit ? "from the cache" : "compiled", t1 - t0);
+    return CPS_OK;
+}
+
 cps_exit
 cps_cmd_kernel(cps_cli *c)
 {
     static const struct {
         const char *name;
         cps_exit (*run)(cps_cli *c);
-    } verbs[] = {{"list", list}, {"show", show}, {"coverage", coverage}, {"run", run}};
+    } verbs[] = {{"list", list}, {"show", show}, {"coverage", coverage}, {"compile", compile}, {"run", run}};
     const char *verb = c->args.n ? c->args.data[0] : "";
     for (unsigned i = 0; i < cps_countof(verbs); i++)
         if (!strcmp(verbs[i].name, verb))
             return verbs[i].run(c);
-    cps_error(c->diags, CPS_E1105, CPS_NOSPAN, "'kernel' takes one of: list, show, coverage, run");
+    cps_error(c->diags, CPS_E1105, CPS_NOSPAN, "'kernel' takes one of: list, show, coverage, compile, run");
     return CPS_USAGE;
 }

@@ -352,10 +352,80 @@ same_key(const cps_pkernel *k, const cps_digest *d)
 }
 
 static bool
+add_kernel(cps_cli *c, cps_package *p, const cps_instance *inst, const cps_candidate *k,
+           const char *why, const cps_compiled *bin)
+{
+    cps_arena *a = p->arena;
+    cps_roof roof;
+    if (!cps_roof_of(cps_cli_registry(c), a, inst, &roof, c->diags))
+        return false;
+    cps_buf text = {0};
+    cps_instance_print(inst, &text);
+    cps_pkernel x = {.leaf = k->leaf, .op = inst->op, .key = bin->key, .kbin = bin->kbin, .why = why,
+                     .cost_ns = k->cost_ns, .flops = roof.flops, .bytes = roof.bytes,
+                     .roofline_ns = (int64_t)(roof.roofline_ns + 0.5)};
+    x.instance = cps_arena_strdup(a, text.data);
+    text.n = 0;
+    for (unsigned q = 0; q < k->nconfig; q++)
+        cps_buf_printf(&text, "%s%s=%" PRId64, q ? "," : "", k->config[q].key, k->config[q].i);
+    x.config = cps_arena_strndup(a, text.data ? text.data : "", text.n);
+    x.name = cps_arena_printf(a, "%s_%u", k->leaf, p->kernels.n);
+    cps_buf_fini(&text);
+    cps_vec_push(a, &p->kernels, x);
+    return true;
+}
+
+cps_package *
+cps_kernel_package(cps_cli *c, const cps_instance *i, const cps_candidate *k, const char *why,
+                   const cps_compiled *bin)
+{
+    cps_arena *a = c->arena;
+    cps_registry *r = cps_cli_registry(c);
+    cps_module *m = cps_module_new(a, i->op);
+    cps_package *p = cps_package_new(a, i->op, i->target->name);
+    p->target_digest = i->target->digest;
+    if (!r->body(r->self, m, i, c->diags) || !add_kernel(c, p, i, k, why, bin))
+        return NULL;
+    cps_buf text = {0};
+    cps_ir_print(m, &text);
+    p->graph = cps_arena_strndup(a, text.data, text.n);
+    p->graph_bytes = text.n;
+    cps_buf_fini(&text);
+    cps_pstep s = {.kernel = 0};
+    for (int pass = 0; pass < 2; pass++) {
+        int n = pass ? i->nresults : i->noperands;
+        for (int q = 0; q < n; q++) {
+            const cps_operand *o = pass ? &i->result[q] : &i->operand[q];
+            if (!o->present && !pass)
+                continue;
+            cps_pvar v = {.name = o->name, .kind = pass ? CPS_PV_OUTPUT : CPS_PV_INPUT,
+                          .dtype = o->type.dtype, .rank = o->type.rank, .bytes = cps_type_bytes(&o->type)};
+            memcpy(v.dim, o->type.dim, sizeof v.dim);
+            if (o->order) {
+                // Stored with its last axes swapped: the package takes it so, and the body, which
+                // has the logical shape, is no reference for it.
+                v.dim[v.rank - 2] = o->type.dim[v.rank - 1];
+                v.dim[v.rank - 1] = o->type.dim[v.rank - 2];
+                p->graph = NULL;
+            }
+            cps_vec_push(a, &p->vars, v);
+            cps_pio io = {o->name, p->vars.n - 1};
+            if (pass)
+                cps_vec_push(a, &p->outputs, io);
+            else
+                cps_vec_push(a, &p->inputs, io);
+            cps_vec_push(a, &p->args, ((cps_parg){o->name, p->vars.n - 1}));
+        }
+    }
+    s.nargs = p->args.n;
+    cps_vec_push(a, &p->steps, s);
+    return p;
+}
+
+static bool
 add_step(builder *b, const cps_node *n)
 {
     cps_arena *a = b->p->arena;
-    cps_registry *r = b->lower.registry;
     cps_instance inst;
     cps_candidate *cand;
     const char *why;
@@ -372,25 +442,9 @@ add_step(builder *b, const cps_node *n)
         if (same_key(&b->p->kernels.data[i], &bin.key))
             s.kernel = (int32_t)i;
     if (s.kernel < 0) {
-        cps_roof roof;
-        if (!cps_roof_of(r, a, &inst, &roof, b->c->diags))
-            return false;
-        cps_buf text = {0};
-        cps_instance_print(&inst, &text);
-        cps_pkernel x = {.leaf = cand[k].leaf, .op = inst.op, .key = bin.key, .kbin = bin.kbin,
-                         .why = n->pick && n->pick->why ? n->pick->why : why,
-                         .cost_ns = cand[k].cost_ns, .flops = roof.flops, .bytes = roof.bytes,
-                         .roofline_ns = (int64_t)(roof.roofline_ns + 0.5)};
-        x.instance = cps_arena_strdup(a, text.data);
-        text.n = 0;
-        for (unsigned q = 0; q < cand[k].nconfig; q++)
-            cps_buf_printf(&text, "%s%s=%" PRId64, q ? "," : "", cand[k].config[q].key,
-                           cand[k].config[q].i);
-        x.config = cps_arena_strndup(a, text.data, text.n);
-        x.name = cps_arena_printf(a, "%s_%u", cand[k].leaf, b->p->kernels.n);
-        cps_buf_fini(&text);
         s.kernel = (int32_t)b->p->kernels.n;
-        cps_vec_push(a, &b->p->kernels, x);
+        if (!add_kernel(b->c, b->p, &inst, &cand[k], n->pick && n->pick->why ? n->pick->why : why, &bin))
+            return false;
     }
     for (int i = 0; i < inst.noperands; i++)
         if (i < n->nin && n->in[i])

@@ -37,6 +37,11 @@ int64_t *cps_package_bounds(cps_cli *c, const cps_package *p);
  * 16-bit, 1e-3 for fp32 on a NeuronCore, 1e-4 on the host). */
 double cps_model_rtol(const cps_module *m, const char *on);
 
+/* One compiled kernel as a package of one step, its operator's body as the reference graph. */
+struct cps_compiled;
+cps_package *cps_kernel_package(cps_cli *c, const cps_instance *i, const cps_candidate *k,
+                                const char *why, const struct cps_compiled *bin);
+
 /* The reference graph of a package that was read back: parsed text, constants in weights.bin. */
 cps_module *cps_package_graph(cps_cli *c, const cps_package *p);
 
