@@ -201,25 +201,29 @@ cps_ev_matmul(cps_ev *e, const cps_tensor *in, cps_tensor *out)
 
 /* ---- binary32, for the tile evaluator ---- */
 
-// One row of the result with products in binary64.
+// One row of the result with products in binary64. Rounding makes each sum a long chain, so eight
+// independent ones of four columns are kept going.
 #define EXACT_ROW(NAME, TARGET)                                                                  \
     typedef double NAME##_d __attribute__((vector_size(32), aligned(8), may_alias));             \
     typedef float NAME##_s __attribute__((vector_size(16), aligned(4), may_alias));              \
     TARGET static void NAME(int64_t k, int64_t n, const float *x, const float *y, float *z)      \
     {                                                                                            \
+        enum { W = 8 };                                                                          \
         int64_t c = 0;                                                                           \
-        for (; c + 8 <= n; c += 8) {                                                             \
-            NAME##_d a = {0}, b = {0};                                                           \
+        for (; c + 4 * W <= n; c += 4 * W) {                                                     \
+            NAME##_d a[W] = {{0}};                                                               \
             for (int64_t i = 0; i < k; i++) {                                                    \
-                const float *r = y + i * n + c;                                                  \
+                const NAME##_s *r = (const NAME##_s *)(y + i * n + c);                           \
                 double s = (double)x[i];                                                         \
-                a += s * __builtin_convertvector(*(const NAME##_s *)r, NAME##_d);                \
-                b += s * __builtin_convertvector(*(const NAME##_s *)(r + 4), NAME##_d);          \
-                a = __builtin_convertvector(__builtin_convertvector(a, NAME##_s), NAME##_d);     \
-                b = __builtin_convertvector(__builtin_convertvector(b, NAME##_s), NAME##_d);     \
+                _Pragma("GCC unroll 8") for (int j = 0; j < W; j++)                              \
+                {                                                                                \
+                    NAME##_d t = a[j] + s * __builtin_convertvector(r[j], NAME##_d);             \
+                    a[j] = __builtin_convertvector(__builtin_convertvector(t, NAME##_s),         \
+                                                   NAME##_d);                                    \
+                }                                                                                \
             }                                                                                    \
-            *(NAME##_s *)(z + c) = __builtin_convertvector(a, NAME##_s);                         \
-            *(NAME##_s *)(z + c + 4) = __builtin_convertvector(b, NAME##_s);                     \
+            for (int j = 0; j < W; j++)                                                          \
+                *(NAME##_s *)(z + c + 4 * j) = __builtin_convertvector(a[j], NAME##_s);          \
         }                                                                                        \
         for (; c < n; c++) {                                                                     \
             float a = 0;                                                                         \

@@ -1,5 +1,6 @@
 /* Graph text: hand-written and random modules print, parse and print to the same bytes; damaged
  * texts give the diagnostic of their damage; two thousand mutants never crash. */
+#include "runtime/base/file.h"
 #include "tests/check.h"
 #include "tests/ir/gen.h"
 
@@ -306,10 +307,43 @@ verifier(void)
     cps_arena_destroy(a);
 }
 
+static const void *
+zeros(void *user, const cps_digest *d, size_t bytes)
+{
+    (void)d;
+    return cps_arena_alloc(user, bytes);
+}
+
+// The example of IR.md is what the printer prints.
+static void
+documented(void)
+{
+    cps_file f;
+    CHECK(cps_file_open("ir/IR.md", true, &f));
+    const char *from = strstr((const char *)f.data, "\ncopse.graph 1\n");
+    const char *to = from ? strstr(from, "\n```") : NULL;
+    CHECK(to);
+    if (to) {
+        cps_arena *a = cps_arena_create();
+        cps_diags *d = cps_diags_create();
+        cps_module *m = cps_ir_parse(a, from + 1, (size_t)(to - from), 0, d, zeros, a);
+        CHECK(m);
+        cps_buf b = {0};
+        if (m)
+            cps_ir_print(m, &b);
+        CHECK(b.n == (size_t)(to - from) && memcmp(b.data, from + 1, b.n) == 0);
+        cps_buf_fini(&b);
+        cps_diags_destroy(d);
+        cps_arena_destroy(a);
+    }
+    cps_file_close(&f);
+}
+
 int
 main(void)
 {
     hand_written();
+    documented();
     random_modules();
     bad();
     mutants();

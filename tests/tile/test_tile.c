@@ -4,6 +4,7 @@
 #include "codegen/isa/isa.h"
 #include "codegen/isa/target.h"
 #include "ir/tile.h"
+#include "runtime/base/file.h"
 #include "runtime/base/rng.h"
 #include "tests/check.h"
 
@@ -786,6 +787,32 @@ mutants(void)
     free(base);
 }
 
+// The example of IR.md is what the printer prints, and a sound program.
+static void
+documented(void)
+{
+    cps_file f;
+    CHECK(cps_file_open("ir/IR.md", true, &f));
+    const char *from = strstr((const char *)f.data, "\ncopse.tile 1\n");
+    const char *to = from ? strstr(from, "\n```") : NULL;
+    CHECK(to);
+    if (to) {
+        cps_arena *a = cps_arena_create();
+        cps_diags *d = cps_diags_create();
+        cps_tfunc *t = cps_tile_parse(a, from + 1, (size_t)(to - from), 0, d);
+        CHECK(t);
+        cps_buf b = {0};
+        if (t)
+            cps_tile_print(t, false, &b);
+        CHECK(t && cps_tile_verify(t, cps_target_find("trn2"), d));
+        CHECK(b.n == (size_t)(to - from) && memcmp(b.data, from + 1, b.n) == 0);
+        cps_buf_fini(&b);
+        cps_diags_destroy(d);
+        cps_arena_destroy(a);
+    }
+    cps_file_close(&f);
+}
+
 static void
 rows(void)
 {
@@ -802,6 +829,7 @@ int
 main(void)
 {
     rows();
+    documented();
     hand_written();
     random_programs();
     verifier();
