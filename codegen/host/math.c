@@ -3,8 +3,8 @@
  * 2^20, no library call. NaN goes through; infinities, zeros and subnormal results are right.
  * Bounds, measured against binary64 over the whole range by tests/host: exp, log, sqrt, rsqrt,
  * reciprocal, sin, cos, arctan, tanh, erf, pow 2 ulp; sigmoid 3; functions that are products of
- * these (gelu, silu, softplus, mish ..) 4 ulp, or as much of their largest value nearby where they
- * cross zero. On processors without fused multiply-add the reductions are somewhat less exact. */
+ * these (gelu, silu, softplus, mish) 4; swish and gelu_tanh one more for each unit of argument in
+ * their left tail, where they vanish. On processors without fused multiply-add the reductions are somewhat less exact. */
 #include "codegen/host/gen.h"
 
 #include <math.h>
@@ -378,14 +378,15 @@ cps_m_arctan(gen *g, V x)
 
 /* ---- error function and its kin ---- */
 
-// t >= 0 or NaN. The rounding error of t^2 is put back, else the far tail would lose six bits.
+// erfc t, t >= 0 or NaN, given s = t^2 and what rounding lost of it: the far tail would lose six
+// bits without.
 static V
-erfc_positive(gen *g, V t)
+erfc_positive(gen *g, V t, V s, V lost)
 {
-    t = clamp(g, t, 0, 12);
+    V far = cmp(g, LLVMRealOGT, t, kf(g, t, 12));
+    s = sel(g, far, kf(g, t, 144), s);
+    lost = sel(g, far, kf(g, t, 0), lost);
     V v = quot(g, kf(g, t, 1), fmac(g, t, 0.5, kf(g, t, 1)));
-    V s = mul(g, t, t);
-    V lost = cps_m_fma(g, t, t, LLVMBuildFNeg(g->b, s, ""));
     V y = mul(g, mul(g, v, POLY(ERFC, v)), cps_m_exp(g, LLVMBuildFNeg(g->b, s, "")));
     return cps_m_fma(g, LLVMBuildFNeg(g->b, lost, ""), y, y);
 }
@@ -395,14 +396,18 @@ cps_m_erf(gen *g, V x)
 {
     V a = absolute(g, x), z = mul(g, x, x);
     V near = cps_m_fma(g, x, POLY(ERF, z), x);
-    V far = with_sign(g, sub(g, kf(g, x, 1), erfc_positive(g, a)), x);
+    V lost = cps_m_fma(g, x, x, LLVMBuildFNeg(g->b, z, ""));
+    V far = with_sign(g, sub(g, kf(g, x, 1), erfc_positive(g, a, z, lost)), x);
     return sel(g, cmp(g, LLVMRealOLT, a, kf(g, x, 1)), near, far);
 }
 
 V
 cps_m_gelu(gen *g, V x)
 {
-    V h = mul(g, erfc_positive(g, mul(g, absolute(g, x), kf(g, x, M_SQRT1_2))), kf(g, x, 0.5));
+    V half = kf(g, x, 0.5), z = mul(g, x, x);
+    V lost = cps_m_fma(g, x, x, LLVMBuildFNeg(g->b, z, ""));
+    V t = mul(g, absolute(g, x), kf(g, x, M_SQRT1_2));
+    V h = mul(g, erfc_positive(g, t, mul(g, z, half), mul(g, lost, half)), half);
     V w = sel(g, cmp(g, LLVMRealOGT, x, kf(g, x, 0)), sub(g, kf(g, x, 1), h), h);
     return mul(g, x, w);
 }
