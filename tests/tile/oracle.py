@@ -623,6 +623,16 @@ def product(wt, x, exact):
     return acc
 
 
+def add_product(psum, wt, x, exact):
+    """One nc_matmul onto psum (None: start). fp32 weights take two passes, each added: what is
+    below the upper 12 bits of their significands, then those."""
+    high = (wt.view(np.uint32) & 0xFFFFF000).view(f32) if exact else wt
+    for part in ([wt - high, high] if exact else [wt]):
+        r = product(part, x, exact)
+        psum = r if psum is None else psum + r
+    return psum
+
+
 def pe():
     for dt, K, M, N in (("bf16", 128, 128, 512), ("bf16", 96, 33, 17), ("fp32", 64, 40, 30),
                         ("fp16", 1, 1, 1), ("fp8e4m3", 128, 7, 100), ("fp8e5m2", 32, 64, 8)):
@@ -636,7 +646,8 @@ def pe():
         p.get(o, "fp32", M, N)
         q = [t.astype(f32) for t in (a, b, c)]
         ex = dt == "fp32"
-        expect(f"matmul {dt} {K} {M} {N}", p, [product(q[0], q[1], ex) + product(q[0], q[2], ex)])
+        expect(f"matmul {dt} {K} {M} {N}", p,
+               [add_product(add_product(None, q[0], q[1], ex), q[0], q[2], ex)])
     # Double rows: [partition, 2, free].
     a, b = data("fp8e4m3", 128, 2 * 48), data("fp8e4m3", 128, 2 * 64)
     p = P()
