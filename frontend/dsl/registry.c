@@ -2,6 +2,7 @@
  * module set parses them, instance.c and the tracer do the work. */
 #include "frontend/dsl/registry.h"
 
+#include "frontend/dsl/body.h"
 #include "frontend/dsl/instance.h"
 #include "frontend/dsl/trace.h"
 #include "kernels/index.h"
@@ -293,10 +294,7 @@ body(void *self, cps_module *m, const cps_instance *i, cps_diags *d)
 {
     reg *r = self;
     const cps_dsl_op *o = need_op(r, i->op, d);
-    (void)m;
-    if (o)
-        cps_error(d, CPS_E2309, o->ast->name.span, "op bodies have no graph form yet in this build");
-    return NULL;
+    return o ? cps_dsl_body(r->set, m, o, i, true, d) : NULL;
 }
 
 static bool
