@@ -226,10 +226,19 @@ operands_fit(cps_eval *ev, const cps_ast_op *op, const cps_instance *i)
                                     op->operand[k].name.text);
             continue;
         }
-        if (!cps_type_ok(&x->type) || x->type.rank != (int)op->operand[k].n)
+        if (!cps_type_ok(&x->type)) {
+            cps_buf b = {0};
+            cps_type_print(&x->type, &b);
+            ok = cps_eval_error(ev, CPS_E2310, op->operand[k].span,
+                                "`%s` is %s: an extent is negative, or there are too many "
+                                "elements",
+                                op->operand[k].name.text, b.data);
+            cps_buf_fini(&b);
+        } else if (x->type.rank != (int)op->operand[k].n) {
             ok = cps_eval_error(ev, CPS_E2310, op->operand[k].span,
                                 "`%s` has %u axes, %d given", op->operand[k].name.text,
                                 op->operand[k].n, x->type.rank);
+        }
     }
     return ok;
 }

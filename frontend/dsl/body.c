@@ -8,6 +8,8 @@
 
 #include <math.h>
 
+enum { STEPS = 400000 }; // every step may leave a node, and nodes stay
+
 /* ---- values ---- */
 
 bool
@@ -145,6 +147,12 @@ cps_hook
 cps_body_binary(cps_body *y, cps_ast_bin bin, cps_span at, cps_cv a, cps_cv b, cps_cv *out)
 {
     cps_val x, z;
+    // A bool known at compile time leaves the other side, or decides.
+    if ((bin == CPS_BIN_AND || bin == CPS_BIN_OR) && (a.kind == CPS_V_BOOL || b.kind == CPS_V_BOOL)) {
+        cps_cv known = a.kind == CPS_V_BOOL ? a : b, other = a.kind == CPS_V_BOOL ? b : a;
+        *out = known.u.b == (bin == CPS_BIN_AND) ? other : known;
+        return CPS_HOOK_DONE;
+    }
     for (size_t i = 0; i < cps_countof(binary_ops); i++) {
         if (binary_ops[i].bin != bin)
             continue;
@@ -271,18 +279,28 @@ on_describe(cps_eval *ev, cps_cv v)
 
 /* ---- places ---- */
 
+// Have lo, lo + step, ... (count of them) two progressions a member in common?
+static bool
+meet(int64_t a0, int64_t sa, int64_t na, int64_t b0, int64_t sb, int64_t nb)
+{
+    int64_t a1 = a0 + (na - 1) * sa, b1 = b0 + (nb - 1) * sb;
+    if (na < 1 || nb < 1 || a1 < b0 || b1 < a0)
+        return false;
+    // From the first member of a that is not below b0: residues modulo sb repeat after sb members.
+    int64_t x = a0 >= b0 ? a0 : a0 + (b0 - a0 + sa - 1) / sa * sa;
+    for (int64_t k = 0; k < sb && x <= a1 && x <= b1; k++, x += sa)
+        if ((x - b0) % sb == 0)
+            return true;
+    return false;
+}
+
 static bool
 disjoint(const cps_region *a, const cps_region *b)
 {
-    for (int i = 0; i < a->rank; i++) {
-        int64_t a0 = a->axis[i].start, sa = a->axis[i].step;
-        int64_t b0 = b->axis[i].start, sb = b->axis[i].step;
-        int64_t a1 = a0 + (a->axis[i].count - 1) * sa, b1 = b0 + (b->axis[i].count - 1) * sb;
-        if (a1 < b0 || b1 < a0)
+    for (int i = 0; i < a->rank; i++)
+        if (!meet(a->axis[i].start, a->axis[i].step, a->axis[i].count, b->axis[i].start,
+                  b->axis[i].step, b->axis[i].count))
             return true;
-        if (sa == sb && (a0 - b0) % sa != 0)
-            return true;
-    }
     return false;
 }
 
@@ -653,7 +671,7 @@ cps_body_inline(cps_body *y, const cps_dsl_op *op, const cps_instance *i, const 
     y->ev.steps = z.ev.steps;
     y->ev.failed += z.ev.failed;
     y->ev.stopped |= z.ev.stopped;
-    if (!ok)
+    if (!ok && y->depth < 3) // the outermost calls say enough
         cps_note(y->ev.c.diags, at, "`%s` is called here", op->ast->name.text);
     return ok;
 }
@@ -667,7 +685,8 @@ cps_dsl_body(cps_dsl_set *s, cps_module *m, const cps_dsl_op *op, const cps_inst
     y.b = (cps_builder){.m = m, .f = cps_func_new(m, op->ast->name.text), .d = d,
                         .loc = op->ast->name.span};
     cps_eval_config c = {.arena = y.scratch, .diags = d, .set = s, .module = op->module,
-                         .target = i->target, .cores = 1, .hooks = &hooks, .user = &y};
+                         .target = i->target, .cores = 1, .hooks = &hooks, .user = &y,
+                         .step_limit = STEPS};
     cps_eval_init(&y.ev, &c);
     cps_val in[CPS_MAX_OPERANDS] = {0}, out[2 * CPS_MAX_OPERANDS] = {0};
     bool ok = i->noperands == (int)op->ast->noperand && i->nresults == (int)op->ast->nresult;

@@ -343,6 +343,14 @@ solve(cps_body *y, const cps_ast_call *e, const cps_type *t, const side *l, cons
     return true;
 }
 
+static cps_val
+shaped(cps_body *y, cps_val x, int rank, const int64_t *dim)
+{
+    const cps_type *t = x ? cps_b_type(&y->b, x) : NULL;
+    bool same = t && t->rank == rank && memcmp(t->dim, dim, (size_t)rank * sizeof *dim) == 0;
+    return same ? x : cps_b_reshape(&y->b, x, rank, dim);
+}
+
 cps_hook
 cps_body_view(cps_body *y, const cps_ast_call *e, cps_val x, const cps_arg *arg, uint32_t n,
               cps_cv *out)
@@ -387,7 +395,7 @@ cps_body_view(cps_body *y, const cps_ast_call *e, cps_val x, const cps_arg *arg,
     }
     cps_val v = x;
     if (moved)
-        v = cps_b_transpose(&y->b, cps_b_reshape(&y->b, x, atoms, atom), perm);
-    v = cps_b_reshape(&y->b, v, r.naxes, dim);
+        v = cps_b_transpose(&y->b, shaped(y, x, atoms, atom), perm);
+    v = shaped(y, v, r.naxes, dim);
     return cps_body_give(y, v, out) ? CPS_HOOK_DONE : CPS_HOOK_FAIL;
 }

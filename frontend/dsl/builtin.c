@@ -122,10 +122,9 @@ fn_clamp(const site *s, cps_cv *out)
         return wants(s, 1, "a number");
     if (!cps_cv_num(s->arg[2].v, &hi))
         return wants(s, 2, "a number");
-    if (lo > hi)
-        return cps_eval_error(s->ev, CPS_E2307, s->e->head.span, "clamp between %g and %g", lo,
-                              hi);
-    *out = x < lo ? s->arg[1].v : x > hi ? s->arg[2].v : s->arg[0].v;
+    // min(max(x, lo), hi): the upper bound wins when they cross, as in NumPy.
+    bool low = x < lo;
+    *out = (low ? lo : x) > hi ? s->arg[2].v : low ? s->arg[1].v : s->arg[0].v;
     return true;
 }
 

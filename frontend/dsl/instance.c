@@ -94,7 +94,10 @@ put_params(walk *w, cps_buf *b)
 {
     for (uint32_t k = 0; k < w->nparam; k++) {
         const cps_attr *x = &w->param[k].value[w->at[k]];
-        cps_buf_printf(b, "%s%s = ", k ? ", " : b->n ? "; " : "", x->key);
+        const char *said = cps_arena_printf(w->scratch, "%s = ", x->key);
+        if (b->n && strstr(b->data, said))
+            continue;
+        cps_buf_printf(b, "%s%s", k ? ", " : b->n ? "; " : "", said);
         if (x->kind == CPS_A_INT)
             cps_buf_printf(b, "%lld", (long long)x->i);
         else if (x->kind == CPS_A_FLOAT)
@@ -217,7 +220,9 @@ parameter(walk *w, const cps_ast_clause *k)
     if (!index_in(&p, &x, &p.dflt))
         return cps_eval_error(&w->ev, CPS_E2307, k->b->span, "the default %s is not in the set",
                               cps_cv_text(w->scratch, dflt));
-    uint32_t at = w->choice ? w->choice[w->nparam] : p.dflt;
+    // Choice 0 is the default, so that a search meets it first.
+    uint32_t pick = w->choice ? w->choice[w->nparam] : 0;
+    uint32_t at = pick == 0 ? p.dflt : pick <= p.dflt ? pick - 1 : pick;
     const cps_attr *pin = cps_attr_find(w->fixed, w->nfixed, k->name.text);
     if (pin && !index_in(&p, pin, &at)) {
         at = p.dflt;
@@ -254,6 +259,19 @@ same_names(const cps_ast_operand *x, const cps_ast_order *o, bool swapped)
     return true;
 }
 
+static void
+put_order(cps_buf *b, const cps_ast_order *o)
+{
+    cps_buf_puts(b, b->n ? " or " : "");
+    if (o->space)
+        cps_buf_printf(b, "%s ", cps_ast_space_text[o->space]);
+    for (uint32_t i = 0; i < o->n; i++) {
+        cps_buf_puts(b, i ? ", " : "[");
+        cps_ast_print_expr(b, o->dim[i].extent);
+    }
+    cps_buf_putc(b, ']');
+}
+
 // Is the operand stored in an order that the leaf takes?
 static void
 layouts(walk *w)
@@ -276,9 +294,15 @@ layouts(walk *w)
             ok |= same_names(decl, &found->order[n], x->order != 0);
         if (!found)
             ok = x->order == 0;
-        if (!ok)
-            refuse(w, "%s is stored %s, which the leaf does not take", decl->name.text,
-                   x->order ? "with its last two axes swapped" : "as declared");
+        if (ok)
+            continue;
+        cps_buf b = {0};
+        for (uint32_t n = 0; found && n < found->n; n++)
+            put_order(&b, &found->order[n]);
+        refuse(w, "%s is stored %s; the leaf takes %s", decl->name.text,
+               x->order ? "with its last two axes swapped" : "as declared",
+               b.n ? b.data : "the declared order");
+        cps_buf_fini(&b);
     }
 }
 
@@ -490,10 +514,11 @@ cps_dsl_candidate(cps_dsl_set *s, cps_arena *a, const cps_dsl_leaf *leaf, const 
     c->digest = cps_dsl_leaf_digest(s, leaf);
     walk w = {.s = s, .a = a, .op = op, .leaf = leaf, .i = i, .c = c, .fixed = fixed,
               .nfixed = nfixed, .scratch = cps_arena_create(), .d = scratch_diags(s)};
-    run(&w);
     if (!names_target(leaf->ast, i->target))
         refuse(&w, "the leaf is not for %s", i->target ? i->target->name : "the host");
-    else if (w.reasons.n && w.nparam) {
+    else
+        run(&w);
+    if (w.reasons.n && w.nparam) {
         const char **reason = w.reasons.data;
         uint32_t n = w.reasons.n;
         take(&w, c);

@@ -1,6 +1,7 @@
 /* Parser and printer: every source parses; print(parse(print(parse(x)))) is a fixed point and keeps
  * the tree; the shape of a few trees; 2,000 random mutations of the sources end in a tree or in
  * diagnostics, never in a crash, and what parses is a fixed point too. */
+#include "frontend/dsl/body.h"
 #include "runtime/base/rng.h"
 #include "tests/check.h"
 #include "tests/dsl/dsl.h"
@@ -231,6 +232,36 @@ mutate(cps_rng *r, char *text, size_t n, size_t cap)
     return n;
 }
 
+// What parses and passes its checks is also held against its own cases, and its bodies are built:
+// graphs and reasons, or messages.
+static void
+use_mutant(cps_dsl_set *s, cps_diags *d)
+{
+    cps_arena *a = cps_arena_create();
+    for (uint32_t k = 0; k < s->leaves.n; k++) {
+        const cps_dsl_leaf *l = s->leaves.data[k];
+        const cps_dsl_op *op = cps_dsl_need_op(s, l->ast->op.text);
+        cps_dsl_case *c;
+        uint32_t n;
+        if (!op || !l->module->ok || !op->module->ok || !cps_dsl_cases(s, a, l, &c, &n, d))
+            continue;
+        for (uint32_t i = 0; i < n; i++) {
+            cps_words w = {.ndim = (int)c[i].ndim, .dim = c[i].dim, .size = c[i].size,
+                           .dtype = c[i].dtype ? c[i].dtype : CPS_DT_BF16,
+                           .nattr = (int)c[i].nattr, .attr = c[i].attr, .text = c[i].text};
+            cps_instance inst;
+            cps_candidate cand;
+            if (!cps_dsl_make(s, a, op, &w, cps_target_find("trn2"), 1, &inst, d))
+                continue;
+            cps_dsl_candidate(s, a, l, &inst, NULL, 0, &cand, d);
+            cps_module *m = cps_module_new(a, "mutant");
+            if (cps_dsl_body(s, m, op, &inst, true, d))
+                CHECK(cps_ir_verify(m, d));
+        }
+    }
+    cps_arena_destroy(a);
+}
+
 static void
 test_mutations(void)
 {
@@ -253,7 +284,8 @@ test_mutations(void)
         cps_diags *d = cps_diags_create();
         cps_dsl_set *set = cps_dsl_set_create(d, NULL, NULL);
         cps_dsl_module *mod = cps_dsl_load_text(set, "mutant.cps", copy, m);
-        cps_dsl_set_check(set);
+        if (cps_dsl_set_check(set))
+            use_mutant(set, d);
         cps_buf b = {0};
         cps_diags_render(d, &b, false);
         bad += cps_diags_errors(d) > 0;
