@@ -119,8 +119,39 @@ overwrite(cps_tracer *t, cps_trstore *s, const cps_tview *v, bool foreign)
     }
     s->groups.n = n;
     cps_vec_push(t->keep, &s->groups,
-                 ((cps_trgroup){.region = *v, .last = foreign ? 0 : t->f->insts.n,
+                 ((cps_trgroup){.region = *v, .first = t->f->insts.n,
+                                .last = foreign ? 0 : t->f->insts.n,
                                 .closed = foreign, .foreign = foreign}));
+}
+
+// Before trn3 a product that starts a group makes its whole bank fresh: what another group of the
+// same partitions has gathered there is lost. Tiles start banks, so only groups of one tile meet.
+static bool
+alone(cps_tracer *t, const cps_trstore *s, const cps_trgroup *g, cps_span at)
+{
+    int64_t lo, hi, bank = t->t->psum_bank_bytes / (int64_t)cps_dtype_bytes(g->region.dtype);
+
+    if (t->t->gen >= CPS_V4)
+        return true;
+    span_of(&g->region, &lo, &hi);
+    for (uint32_t i = 0; i < s->groups.n; i++) {
+        const cps_trgroup *h = &s->groups.data[i];
+        int64_t from, to;
+        if (h == g || h->foreign || h->first <= g->last ||
+            h->region.part >= g->region.part + g->region.parts ||
+            g->region.part >= h->region.part + h->region.parts)
+            continue;
+        span_of(&h->region, &from, &to);
+        if (from / bank > hi / bank || lo / bank > to / bank)
+            continue;
+        cps_eval_error(&t->ev, CPS_E5125, at,
+                       "two groups of products of `%s` take turns in one PSUM bank", s->name);
+        cps_note(t->d, s->at, "a group that starts makes its bank fresh on %s", t->t->name);
+        cps_help(t->d, "give every fold its own bank: `align %lld`; or finish one group before the "
+                       "next starts", (long long)t->t->psum_bank_bytes);
+        return false;
+    }
+    return true;
 }
 
 static bool
@@ -145,6 +176,8 @@ accumulate(cps_tracer *t, cps_trstore *s, const cps_tview *v, cps_span at, bool 
             return false;
         }
         if (same_region(&g->region, v)) {
+            if (!alone(t, s, g, at))
+                return false;
             g->last = t->f->insts.n;
             g->closed = false;
             *start = false;
@@ -160,12 +193,16 @@ accumulate(cps_tracer *t, cps_trstore *s, const cps_tview *v, cps_span at, bool 
             return false;
         }
     }
+    if (inside && !alone(t, s, inside, at))
+        return false;
     if (inside) {
         inside->last = t->f->insts.n;
         inside->closed = false;
         *start = false;
     }
-    cps_vec_push(t->keep, &s->groups, ((cps_trgroup){.region = *v, .last = t->f->insts.n}));
+    cps_vec_push(t->keep, &s->groups,
+                 ((cps_trgroup){.region = *v, .first = inside ? inside->first : t->f->insts.n,
+                                .last = t->f->insts.n}));
     return true;
 }
 

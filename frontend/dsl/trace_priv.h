@@ -38,7 +38,7 @@ typedef struct cps_trproduct {
 /* A region of a PSUM tile that products went to. */
 typedef struct cps_trgroup {
     cps_tview region;
-    uint32_t last; /* instruction that touched it last */
+    uint32_t first, last; /* instructions that started it and touched it last */
     bool closed;   /* read since, or written by something else than a product */
     bool foreign;  /* written by something else */
 } cps_trgroup;

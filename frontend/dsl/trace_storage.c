@@ -69,14 +69,19 @@ psum_takes(const cps_target *t, cps_dtype dt)
 }
 
 static bool
-fill_buffer(cps_tracer *t, cps_trstore *x, cps_dtype dt, int nd, const cps_vdim *d,
+fill_buffer(cps_tracer *t, cps_trstore *x, cps_dtype dt, int nd, const cps_vdim *dims,
             const cps_trmarks *m, const void *site, uint32_t k, cps_span at)
 {
+    cps_vdim d[CPS_VIEW_AXES] = {{0}};
     cps_view_err e;
     cps_tbuf b = {.name = x->name, .space = x->space, .dtype = dt, .pin_byte = -1, .pin_bank = -1,
                   .pin_part = -1, .loc = at};
     bool ok;
 
+    cps_assert(nd <= CPS_VIEW_AXES);
+    memcpy(d, dims, (size_t)nd * sizeof(d[0]));
+    if (m && m->align > 0)
+        d[0].align = m->align;
     if (x->space == CPS_HBM) {
         ok = cps_view_hbm(&x->view, dt, nd, d, 0, &e);
         b.rank = nd;
@@ -114,7 +119,7 @@ cps_tr_tile(cps_tracer *t, const char *name, cps_space s, cps_dtype dt, int nd, 
             const void *site, uint32_t k, int64_t bufs, cps_span at)
 {
     cps_trstore *x = new_store(t, name, s, at);
-    cps_trmarks m = {.bufs = bufs, .at = -1, .bank = -1, .parts = -1};
+    cps_trmarks m = {.bufs = bufs, .at = -1, .bank = -1, .parts = -1, .align = -1};
     return fill_buffer(t, x, dt, nd, d, &m, site, k, at) ? x : NULL;
 }
 

@@ -122,6 +122,8 @@ cps_view_tile(cps_view *v, cps_space s, cps_dtype t, int nd, const cps_vdim *d,
     dim[(*rank)++] = d[0].all ? partitions : rows;
     if (folds > 1) {
         int64_t fs = bank ? psum_fold_step(step, bank / (int64_t)cps_dtype_bytes(t)) : step;
+        if (d[0].align > 0)
+            fs = cps_round_up(fs, cps_ceil_div(d[0].align, (int64_t)cps_dtype_bytes(t)));
         v->ax[0].fold = d[0].fold;
         v->ax[0].fold_step = fs;
         if (folds * fs > (int64_t)1 << 32)

@@ -58,6 +58,7 @@ typedef struct cps_vdim {
     int64_t num;
     int64_t fold; /* 0: not folded */
     bool all;     /* first on-chip axis only */
+    int64_t align; /* folds start at multiples of so many bytes; 0: as close as they fit */
     int64_t origin;
     const char *name, *decl;
 } cps_vdim;

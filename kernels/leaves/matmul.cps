@@ -34,7 +34,7 @@ leaf matmul_strip for matmul on trn1, trn2, trn3 {
         sbuf xt[K by 128, mb]: x.dtype bufs 2;                  // [128, ceil(K/128), mb]: K folded on the partitions
         load_transposed(xt, x[mb, :]);
         for n in tiles(N, 512) {
-            psum acc[mb by 128, n]: fp32 bufs MB == 4 ? 1 : 2;   // MB banks a slot; one bank stays free for transposes
+            psum acc[mb by 128, n]: fp32 bufs MB == 4 ? 1 : 2 align 2048;   // MB banks a slot; one stays free for transposes
             for kb in tiles(K, KB * 128) {
                 sbuf wt[kb by 128, n]: w.dtype bufs 3 <- w[kb, n];
                 for m in tiles(mb, 128), k in tiles(kb, 128) {

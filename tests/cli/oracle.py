@@ -24,7 +24,7 @@ def _softplus(x):
 FUNCTIONS = {
     "none": lambda x: x, "copy": lambda x: x, "relu": lambda x: np.maximum(x, 0),
     "gelu": lambda x: 0.5 * x * (1 + _erf(x / math.sqrt(2))), "gelu_tanh": _gelu_tanh,
-    "silu": lambda x: x * _sigmoid(x), "swish": lambda x: x * _sigmoid(x), "tanh": np.tanh,
+    "silu": lambda x: x * _sigmoid(x), "swish": lambda x: x * _sigmoid(1.702 * x), "tanh": np.tanh,
     "sigmoid": _sigmoid, "exp": np.exp, "log": np.log, "sqrt": np.sqrt,
     "rsqrt": lambda x: 1 / np.sqrt(x), "reciprocal": lambda x: 1 / x, "square": np.square,
     "abs": np.abs, "sign": np.sign, "erf": _erf, "sin": np.sin, "softplus": _softplus,
