@@ -4,6 +4,7 @@
 #include "frontend/onnx/import.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 bool
 cps_ox_op_unary(cps_ox *m, const cps_ox_row *r)
@@ -67,8 +68,9 @@ cps_ox_op_bias_act(cps_ox *m, const cps_ox_row *r)
 bool
 cps_ox_op_quick_gelu(cps_ox *m, const cps_ox_row *r)
 {
-    double alpha;
-    if (!cps_ox_float(m, "alpha", (double)1.702f, &alpha))
+    double alpha,
+        dflt = r->pub.domain[0] ? (double)1.702f : 1; // Swish of the default domain: 1
+    if (!cps_ox_float(m, "alpha", dflt, &alpha))
         return false;
     cps_val x = cps_ox_in(m, 0);
     if (alpha == (double)1.702f)
@@ -122,6 +124,66 @@ cps_ox_op_elu(cps_ox *m, const cps_ox_row *r)
     cps_val x = cps_ox_in(m, 0);
     cps_val e = cps_ox_bin_s(m, CPS_OP_SUB, cps_ox_un(m, CPS_OP_EXP, x), 1);
     return cps_ox_give(m, 0, above_zero(m, x, cps_ox_bin_s(m, CPS_OP_MUL, e, alpha)));
+}
+
+// gamma * (x > 0 ? x : alpha * (exp(x) - 1))
+bool
+cps_ox_op_selu(cps_ox *m, const cps_ox_row *r)
+{
+    (void)r;
+    double alpha, gamma;
+    if (!cps_ox_float(m, "alpha", (double)1.67326319217681884765625f, &alpha) ||
+        !cps_ox_float(m, "gamma", (double)1.05070102214813232421875f, &gamma))
+        return false;
+    cps_val x = cps_ox_in(m, 0);
+    cps_val e = cps_ox_bin_s(m, CPS_OP_SUB, cps_ox_un(m, CPS_OP_EXP, x), 1);
+    cps_val y = above_zero(m, x, cps_ox_bin_s(m, CPS_OP_MUL, e, alpha));
+    return cps_ox_give(m, 0, cps_ox_bin_s(m, CPS_OP_MUL, y, gamma));
+}
+
+// max(0, x) + min(0, alpha * (exp(x / alpha) - 1))
+bool
+cps_ox_op_celu(cps_ox *m, const cps_ox_row *r)
+{
+    (void)r;
+    double alpha;
+    if (!cps_ox_float(m, "alpha", 1, &alpha))
+        return false;
+    if (alpha == 0)
+        return cps_ox_err(m, CPS_E7009, "alpha is 0");
+    cps_val x = cps_ox_in(m, 0);
+    cps_val e = cps_ox_un(m, CPS_OP_EXP, cps_ox_bin_s(m, CPS_OP_DIV, x, alpha));
+    e = cps_ox_bin_s(m, CPS_OP_MUL, cps_ox_bin_s(m, CPS_OP_SUB, e, 1), alpha);
+    return cps_ox_give(m, 0, above_zero(m, x, e));
+}
+
+bool
+cps_ox_op_thresholded_relu(cps_ox *m, const cps_ox_row *r)
+{
+    (void)r;
+    double alpha;
+    if (!cps_ox_float(m, "alpha", 1, &alpha))
+        return false;
+    cps_val x = cps_ox_in(m, 0), c = cps_ox_bin_s(m, CPS_OP_GT, x, alpha);
+    return cps_ox_give(m, 0, cps_b_select(&m->b, c, x, cps_ox_scalar_like(m, x, 0)));
+}
+
+bool
+cps_ox_op_is_inf(cps_ox *m, const cps_ox_row *r)
+{
+    (void)r;
+    int64_t up, down;
+    if (!cps_ox_int(m, "detect_positive", 1, &up) ||
+        !cps_ox_int(m, "detect_negative", 1, &down))
+        return false;
+    cps_val x = cps_ox_in(m, 0);
+    cps_val p = cps_ox_bin_s(m, CPS_OP_EQ, x, INFINITY),
+            q = cps_ox_bin_s(m, CPS_OP_EQ, x, -INFINITY);
+    if (up && down)
+        return cps_ox_give(m, 0, cps_ox_bin(m, CPS_OP_OR, p, q));
+    if (up || down)
+        return cps_ox_give(m, 0, up ? p : q);
+    return cps_ox_give(m, 0, cps_ox_bin(m, CPS_OP_AND, p, q)); // never both
 }
 
 static cps_val

@@ -98,6 +98,16 @@ cps_ox_op_reduce_lse(cps_ox *m, const cps_ox_row *r)
 }
 
 bool
+cps_ox_op_reduce_log_sum(cps_ox *m, const cps_ox_row *r)
+{
+    reduction k = {0};
+    if (!read(m, &k))
+        return false;
+    cps_val s = reduce(m, &k, r->base, k.x, k.keep);
+    return cps_ox_give(m, 0, k.noop ? k.x : cps_ox_un(m, CPS_OP_LOG, s));
+}
+
+bool
 cps_ox_op_global_pool(cps_ox *m, const cps_ox_row *r)
 {
     reduction k = {.x = cps_ox_in(m, 0)};

@@ -165,6 +165,25 @@ cps_ox_op_depth_to_space(cps_ox *m, const cps_ox_row *r)
     return cps_ox_give(m, 0, cps_ox_reshape(m, x, 4, (int64_t[]){n, c, h * b, w * b}));
 }
 
+bool
+cps_ox_op_space_to_depth(cps_ox *m, const cps_ox_row *r)
+{
+    (void)r;
+    cps_val x = cps_ox_in(m, 0);
+    const cps_type t = *cps_ox_type(m, x);
+    static const int64_t perm[2][6] = {{0, 3, 5, 1, 2, 4}, {0, 1, 3, 5, 2, 4}};
+    int64_t b;
+    const char *mode;
+    if (!cps_ox_int(m, "blocksize", 0, &b) || !cps_ox_str(m, "mode", "DCR", &mode))
+        return false;
+    if (t.rank != 4 || b < 1 || b > 32768 || t.dim[2] % b || t.dim[3] % b)
+        return cps_ox_err(m, CPS_E7009, "blocks of %" PRId64 " do not fit the operand", b);
+    int64_t n = t.dim[0], c = t.dim[1], h = t.dim[2] / b, w = t.dim[3] / b;
+    x = cps_ox_reshape(m, x, 6, (int64_t[]){n, c, h, b, w, b});
+    x = x ? cps_b_transpose(&m->b, x, perm[strcmp(mode, "CRD") == 0]) : 0;
+    return cps_ox_give(m, 0, cps_ox_reshape(m, x, 4, (int64_t[]){n, c * b * b, h, w}));
+}
+
 /* ---- repetition ---- */
 
 bool
