@@ -1,7 +1,8 @@
 /* Checked construction of graph functions: each call runs the op's rule (infer.c), copies
- * attributes and names into the module's arena and appends one node. A misuse is a diagnostic and
- * yields value 0, which every later call passes on in silence. Attributes are brought to their
- * canonical form here: negative axes counted from the end become positive, axis lists sorted. */
+ * attributes and names into the module's arena and appends one node. A misuse is a diagnostic
+ * and yields value 0, which every later call passes on in silence. Attributes are brought to
+ * their canonical form here: negative axes counted from the end become positive, axis lists
+ * sorted. */
 #include "ir/build.h"
 
 static cps_val
@@ -21,8 +22,8 @@ type_ok(cps_builder *b, const cps_type *t, const char *what)
     if (cps_type_ok(t))
         return true;
     cps_error(b->d, CPS_E7106, b->loc,
-              "%s has no dtype, a negative extent, rank above %d or more than 2^46 elements", what,
-              CPS_MAX_RANK);
+              "%s has no dtype, a negative extent, rank above %d or more than 2^46 elements",
+              what, CPS_MAX_RANK);
     return false;
 }
 
@@ -139,8 +140,8 @@ take_attrs(cps_builder *b, cps_op op, int nattr, const cps_attr *attr, int rank,
 }
 
 bool
-cps_b_node(cps_builder *b, cps_op op, int nin, const cps_val *in, int nattr, const cps_attr *attr,
-           cps_val *outs)
+cps_b_node(cps_builder *b, cps_op op, int nin, const cps_val *in, int nattr,
+           const cps_attr *attr, cps_val *outs)
 {
     cps_assert(op != CPS_OP_CONST && op != CPS_OP_CALL && nin >= 0 && nin < 256);
     const cps_oprow *row = &cps_ops[op];
@@ -257,7 +258,8 @@ cps_b_reshape(cps_builder *b, cps_val x, int rank, const int64_t *dim)
         d[hole] = rest; // a wrong guess fails the element count below
         dim = d;
     }
-    return one(b, CPS_OP_RESHAPE, 1, &x, 1, (cps_attr[]){cps_a_ints("shape", (uint32_t)rank, dim)});
+    return one(b, CPS_OP_RESHAPE, 1, &x, 1,
+               (cps_attr[]){cps_a_ints("shape", (uint32_t)rank, dim)});
 }
 
 cps_val
@@ -302,5 +304,6 @@ cps_b_concat(cps_builder *b, int n, const cps_val *x, int axis)
 cps_val
 cps_b_gather(cps_builder *b, cps_val x, cps_val index, int axis)
 {
-    return one(b, CPS_OP_GATHER, 2, (cps_val[]){x, index}, 1, (cps_attr[]){cps_a_int("axis", axis)});
+    return one(b, CPS_OP_GATHER, 2, (cps_val[]){x, index}, 1,
+               (cps_attr[]){cps_a_int("axis", axis)});
 }

@@ -1,6 +1,6 @@
-/* Checked construction of graph functions: every call infers the result types, reports misuse to
- * the sink (E7xxx with the builder's current place) and then yields 0. Ops on a 0 value yield 0
- * silently, so one mistake gives one message. */
+/* Checked construction of graph functions: every call infers the result types, reports misuse
+ * to the sink (E7xxx with the builder's current place) and then yields 0. Ops on a 0 value
+ * yield 0 silently, so one mistake gives one message. */
 #ifndef CPS_IR_BUILD_H
 #define CPS_IR_BUILD_H
 
@@ -10,8 +10,8 @@ typedef struct cps_builder {
     cps_module *m;
     cps_func *f;
     cps_diags *d;
-    cps_span loc;      /* given to the nodes made */
-    const char *from;  /* provenance given to the nodes made */
+    cps_span loc;     /* given to the nodes made */
+    const char *from; /* provenance given to the nodes made */
 } cps_builder;
 
 cps_val cps_b_input(cps_builder *b, const char *name, cps_type t);
@@ -19,7 +19,7 @@ void cps_b_output(cps_builder *b, const char *name, cps_val v);
 
 /* `data` must outlive the module (copy into its arena first when it does not). */
 cps_val cps_b_const(cps_builder *b, cps_type t, const void *data, const char *name);
-cps_val cps_b_scalar(cps_builder *b, cps_dtype t, double v); /* rank 0 */
+cps_val cps_b_scalar(cps_builder *b, cps_dtype t, double v);              /* rank 0 */
 cps_val cps_b_ints(cps_builder *b, cps_dtype t, int n, const int64_t *v); /* rank 1 */
 
 /* The general form: one op with attributes; all results in outs (row's nout). */
@@ -33,8 +33,10 @@ cps_val cps_b_unary(cps_builder *b, cps_op op, cps_val x);
 cps_val cps_b_binary(cps_builder *b, cps_op op, cps_val x, cps_val y);
 cps_val cps_b_select(cps_builder *b, cps_val c, cps_val x, cps_val y);
 cps_val cps_b_cast(cps_builder *b, cps_val x, cps_dtype t);
-cps_val cps_b_reduce(cps_builder *b, cps_op op, cps_val x, int n, const int64_t *axes, bool keep);
-cps_val cps_b_matmul(cps_builder *b, cps_val x, cps_val y); /* batched, NumPy rules, rank >= 2 */
+cps_val cps_b_reduce(cps_builder *b, cps_op op, cps_val x, int n, const int64_t *axes,
+                     bool keep);
+cps_val cps_b_matmul(cps_builder *b, cps_val x,
+                     cps_val y); /* batched, NumPy rules, rank >= 2 */
 cps_val cps_b_reshape(cps_builder *b, cps_val x, int rank, const int64_t *dim);
 cps_val cps_b_transpose(cps_builder *b, cps_val x, const int64_t *perm);
 cps_val cps_b_broadcast(cps_builder *b, cps_val x, int rank, const int64_t *dim);

@@ -1,6 +1,6 @@
-/* Common subexpressions: a node whose key was seen before gives its uses to the first one. The key
- * spells out op, operands (already replaced), attributes and, for calls and constants, what else
- * decides the result; equal keys mean equal results, for every op is a pure function. */
+/* Common subexpressions: a node whose key was seen before gives its uses to the first one. The
+ * key spells out op, operands (already replaced), attributes and, for calls and constants, what
+ * else decides the result; equal keys mean equal results, for every op is a pure function. */
 #include "ir/pass.h"
 #include "ir/scan.h"
 

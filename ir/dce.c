@@ -1,4 +1,5 @@
-/* Dead code: nodes none of whose results is needed go; everything else keeps its order and ids. */
+/* Dead code: nodes none of whose results is needed go; everything else keeps its order and ids.
+ */
 #include "ir/pass.h"
 
 #include <stdlib.h>

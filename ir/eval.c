@@ -120,9 +120,9 @@ cps_ev_walk_at(const cps_ev_walk *w, int64_t at, int64_t offset[3])
 /* ---- one node ---- */
 
 static const cps_ev_fn by_class[] = {
-    [CPS_OC_UNARY] = cps_ev_unary,   [CPS_OC_BINARY] = cps_ev_binary,
-    [CPS_OC_TERNARY] = cps_ev_select, [CPS_OC_REDUCE] = cps_ev_reduce,
-    [CPS_OC_SHAPE] = cps_ev_shape,   [CPS_OC_INDEX] = cps_ev_index,
+    [CPS_OC_UNARY] = cps_ev_unary,     [CPS_OC_BINARY] = cps_ev_binary,
+    [CPS_OC_TERNARY] = cps_ev_select,  [CPS_OC_REDUCE] = cps_ev_reduce,
+    [CPS_OC_SHAPE] = cps_ev_shape,     [CPS_OC_INDEX] = cps_ev_index,
     [CPS_OC_CONTRACT] = cps_ev_matmul, [CPS_OC_SCAN] = cps_ev_scan,
 };
 
@@ -132,8 +132,9 @@ allocate(cps_ev *e, const cps_type *type, cps_tensor *t)
     int64_t n = cps_type_count(type);
     *t = (cps_tensor){.type = *type};
     if (n > MAX_EVAL_ELEMS) {
-        cps_error(e->d, CPS_E7106, e->n->loc, "'%s' gives %lld elements, the evaluator takes 2^32",
-                  cps_ops[e->n->op].name, (long long)n);
+        cps_error(e->d, CPS_E7106, e->n->loc,
+                  "'%s' gives %lld elements, the evaluator takes 2^32", cps_ops[e->n->op].name,
+                  (long long)n);
         return false;
     }
     void *p = cps_arena_raw(e->a, (size_t)(n + 1) * 8);
@@ -200,8 +201,8 @@ eval_node(cps_ev *e, const cps_func *f, const cps_tensor *in, cps_tensor *out)
 
 typedef struct slot {
     cps_tensor t;
-    cps_arena *home;  // arena of the node that made it; NULL: borrowed
-    uint32_t *live;   // how many results in `home` are still needed
+    cps_arena *home; // arena of the node that made it; NULL: borrowed
+    uint32_t *live;  // how many results in `home` are still needed
     uint32_t uses;
 } slot;
 
@@ -260,8 +261,7 @@ run(const cps_module *m, const cps_func *f, slot *slots, const cps_eval_opts *o,
         for (int i = 0; i < n->nin; i++) {
             slot *s = &slots[n->in[i]];
             uint32_t def = f->vals.data[n->in[i]].def;
-            if (n->in[i] && !s->t.f && !s->t.i &&
-                !load_const(m, &f->nodes.data[def - 1], s, d))
+            if (n->in[i] && !s->t.f && !s->t.i && !load_const(m, &f->nodes.data[def - 1], s, d))
                 return false;
             in[i] = s->t;
         }
@@ -309,8 +309,8 @@ cps_ir_eval(cps_arena *a, const cps_module *m, const cps_func *f, const cps_tens
     static const cps_eval_opts plain = {.threads = 1};
     for (uint32_t i = 0; i < f->inputs.n; i++)
         if (!cps_type_eq(&in[i].type, &f->vals.data[f->inputs.data[i]].type)) {
-            cps_error(d, CPS_E1006, CPS_NOSPAN, "input %u has another type than the function takes",
-                      i);
+            cps_error(d, CPS_E1006, CPS_NOSPAN,
+                      "input %u has another type than the function takes", i);
             return false;
         }
     cps_arena *own = cps_arena_create();

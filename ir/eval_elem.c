@@ -1,7 +1,7 @@
-/* Elementwise ops of the reference evaluator: one kernel a row, made by a macro, over strided rows
- * (stride 0 for broadcast operands), in loops the compiler vectorises. Floats are binary64;
- * integers int64, brought to their width by the driver. U64 travels as the same bits: where order
- * matters, kernels flip the sign bit (`bias`). */
+/* Elementwise ops of the reference evaluator: one kernel a row, made by a macro, over strided
+ * rows (stride 0 for broadcast operands), in loops the compiler vectorises. Floats are
+ * binary64; integers int64, brought to their width by the driver. U64 travels as the same bits:
+ * where order matters, kernels flip the sign bit (`bias`). */
 #include "ir/eval.h"
 
 #include <math.h>
@@ -19,22 +19,22 @@ typedef void (*iii_fn)(const int64_t *x, int64_t sx, const int64_t *y, int64_t s
 
 /* ---- unary kernels ---- */
 
-#define UF(id, expr)                                                                             \
-    static void uf_##id(const double *px, double *z, int64_t n)                                  \
-    {                                                                                            \
-        for (int64_t i = 0; i < n; i++) {                                                        \
-            double x = px[i];                                                                    \
-            z[i] = (expr);                                                                       \
-        }                                                                                        \
+#define UF(id, expr)                                                                           \
+    static void uf_##id(const double *px, double *z, int64_t n)                                \
+    {                                                                                          \
+        for (int64_t i = 0; i < n; i++) {                                                      \
+            double x = px[i];                                                                  \
+            z[i] = (expr);                                                                     \
+        }                                                                                      \
     }
-#define UI(id, expr)                                                                             \
-    static void ui_##id(const int64_t *px, int64_t *z, int64_t n, int64_t bias)                  \
-    {                                                                                            \
-        (void)bias;                                                                              \
-        for (int64_t i = 0; i < n; i++) {                                                        \
-            int64_t x = px[i];                                                                   \
-            z[i] = (expr);                                                                       \
-        }                                                                                        \
+#define UI(id, expr)                                                                           \
+    static void ui_##id(const int64_t *px, int64_t *z, int64_t n, int64_t bias)                \
+    {                                                                                          \
+        (void)bias;                                                                            \
+        for (int64_t i = 0; i < n; i++) {                                                      \
+            int64_t x = px[i];                                                                 \
+            z[i] = (expr);                                                                     \
+        }                                                                                      \
     }
 
 static double
@@ -68,7 +68,7 @@ UF(SOFTPLUS, softplus(x))
 UF(RELU, x < 0 ? 0.0 : x)
 // erfc keeps the relative precision of the left tail, where 1 + erf cancels.
 UF(GELU, 0.5 * x * erfc(-x * M_SQRT1_2))
-UF(GELU_TANH, x * sigmoid(2 * 0.79788456080286535588 * (x + 0.044715 * x * x * x)))
+UF(GELU_TANH, x *sigmoid(2 * 0.79788456080286535588 * (x + 0.044715 * x * x * x)))
 UF(SILU, x *sigmoid(x))
 UF(SWISH, x *sigmoid(1.702 * x))
 UF(MISH, x *tanh(softplus(x)))
@@ -78,7 +78,7 @@ UF(ROUND, rint(x))
 UI(NEG, (int64_t)(0 - (uint64_t)x))
 UI(ABS, bias || x >= 0 ? x : (int64_t)(0 - (uint64_t)x))
 UI(SIGN, bias ? x != 0 : (x > 0) - (x < 0))
-UI(SQUARE, (int64_t)((uint64_t)x * (uint64_t)x))
+UI(SQUARE, (int64_t)((uint64_t)x *(uint64_t)x))
 UI(RELU, bias || x > 0 ? x : 0)
 UI(NOT, ~x)
 
@@ -91,10 +91,10 @@ ui_NOT_BOOL(const int64_t *x, int64_t *z, int64_t n)
 
 static const ff_fn unary_f[CPS_OPS] = {
 #define R(id) [CPS_OP_##id] = uf_##id
-    R(NEG),     R(ABS),        R(SIGN),     R(EXP),      R(LOG),     R(SQRT),      R(RSQRT),
-    R(TANH),    R(RECIPROCAL), R(SQUARE),   R(SIN),      R(COS),     R(ARCTAN),    R(ERF),
-    R(SIGMOID), R(SOFTPLUS),   R(RELU),     R(GELU),     R(SILU),    R(GELU_TANH), R(SWISH),
-    R(MISH),    R(FLOOR),      R(CEIL),     R(ROUND),
+    R(NEG),     R(ABS),        R(SIGN),   R(EXP),   R(LOG),  R(SQRT),      R(RSQRT),
+    R(TANH),    R(RECIPROCAL), R(SQUARE), R(SIN),   R(COS),  R(ARCTAN),    R(ERF),
+    R(SIGMOID), R(SOFTPLUS),   R(RELU),   R(GELU),  R(SILU), R(GELU_TANH), R(SWISH),
+    R(MISH),    R(FLOOR),      R(CEIL),   R(ROUND),
 #undef R
 };
 static const ii_fn unary_i[CPS_OPS] = {
@@ -106,42 +106,42 @@ static const ii_fn unary_i[CPS_OPS] = {
 /* ---- binary kernels ---- */
 
 // The three common stride pairs get loops of their own: constants the vectoriser can use.
-#define LOOPS(T, Z, expr)                                                                        \
-    if (sx == 1 && sy == 1) {                                                                    \
-        for (int64_t i = 0; i < n; i++) {                                                        \
-            T x = px[i], y = py[i];                                                              \
-            z[i] = (Z)(expr);                                                                    \
-        }                                                                                        \
-    } else if (sx == 1 && sy == 0) {                                                             \
-        T y = *py;                                                                               \
-        for (int64_t i = 0; i < n; i++) {                                                        \
-            T x = px[i];                                                                         \
-            z[i] = (Z)(expr);                                                                    \
-        }                                                                                        \
-    } else {                                                                                     \
-        for (int64_t i = 0; i < n; i++) {                                                        \
-            T x = px[i * sx], y = py[i * sy];                                                    \
-            z[i] = (Z)(expr);                                                                    \
-        }                                                                                        \
+#define LOOPS(T, Z, expr)                                                                      \
+    if (sx == 1 && sy == 1) {                                                                  \
+        for (int64_t i = 0; i < n; i++) {                                                      \
+            T x = px[i], y = py[i];                                                            \
+            z[i] = (Z)(expr);                                                                  \
+        }                                                                                      \
+    } else if (sx == 1 && sy == 0) {                                                           \
+        T y = *py;                                                                             \
+        for (int64_t i = 0; i < n; i++) {                                                      \
+            T x = px[i];                                                                       \
+            z[i] = (Z)(expr);                                                                  \
+        }                                                                                      \
+    } else {                                                                                   \
+        for (int64_t i = 0; i < n; i++) {                                                      \
+            T x = px[i * sx], y = py[i * sy];                                                  \
+            z[i] = (Z)(expr);                                                                  \
+        }                                                                                      \
     }
-#define BF(id, expr)                                                                             \
-    static void bf_##id(const double *px, int64_t sx, const double *py, int64_t sy, double *z,   \
-                        int64_t n)                                                               \
-    {                                                                                            \
-        LOOPS(double, double, expr)                                                              \
+#define BF(id, expr)                                                                           \
+    static void bf_##id(const double *px, int64_t sx, const double *py, int64_t sy, double *z, \
+                        int64_t n)                                                             \
+    {                                                                                          \
+        LOOPS(double, double, expr)                                                            \
     }
-#define CF(id, expr)                                                                             \
-    static void cf_##id(const double *px, int64_t sx, const double *py, int64_t sy, int64_t *z,  \
-                        int64_t n)                                                               \
-    {                                                                                            \
-        LOOPS(double, int64_t, expr)                                                             \
+#define CF(id, expr)                                                                           \
+    static void cf_##id(const double *px, int64_t sx, const double *py, int64_t sy,            \
+                        int64_t *z, int64_t n)                                                 \
+    {                                                                                          \
+        LOOPS(double, int64_t, expr)                                                           \
     }
-#define BI(id, expr)                                                                             \
-    static void bi_##id(const int64_t *px, int64_t sx, const int64_t *py, int64_t sy,            \
-                        int64_t *z, int64_t n, int64_t bias)                                     \
-    {                                                                                            \
-        (void)bias;                                                                              \
-        LOOPS(int64_t, int64_t, expr)                                                            \
+#define BI(id, expr)                                                                           \
+    static void bi_##id(const int64_t *px, int64_t sx, const int64_t *py, int64_t sy,          \
+                        int64_t *z, int64_t n, int64_t bias)                                   \
+    {                                                                                          \
+        (void)bias;                                                                            \
+        LOOPS(int64_t, int64_t, expr)                                                          \
     }
 
 static double

@@ -3,8 +3,8 @@
  * Each element of the result is one running sum over k in ascending order, products and sums
  * rounded separately: blocking, vector width and threads change the speed and not one bit. The
  * operand y is packed into panels of NR columns for KC steps of k; a block of MR rows times one
- * panel stays in registers. Threads divide panels. Vector code is GCC's vector extension, compiled
- * for the baseline and, on x86-64, for AVX2, chosen when running. */
+ * panel stays in registers. Threads divide panels. Vector code is GCC's vector extension,
+ * compiled for the baseline and, on x86-64, for AVX2, chosen when running. */
 #include "ir/eval.h"
 #include "ir/matmul.h"
 
@@ -13,49 +13,49 @@ enum { KC = 256, MC = 96, MR = 4 };
 typedef struct job {
     const cps_ev *e;
     int64_t m, n, k;
-    int64_t batches, panels;   // of NR columns each
+    int64_t batches, panels; // of NR columns each
     int nr;
     bool avx2;
     const int64_t *xoff, *yoff; // start of each batch
     const double *x, *y;
     double *z;
-    float *xf, *zf;            // binary32 copies in fp32 mode
+    float *xf, *zf; // binary32 copies in fp32 mode
 } job;
 
-#define VECTOR_MATH(NAME, T, NR, TARGET)                                                         \
-    typedef T NAME##_v __attribute__((vector_size(32), aligned(sizeof(T)), may_alias));          \
-    /* z[rows, NR] += x[rows, kc] @ panel[kc, NR]; ldz in elements */                            \
-    TARGET static void NAME##_block(int64_t rows, int64_t kc, const T *x, int64_t ldx,           \
-                                    const T *panel, T *z, int64_t ldz)                           \
-    {                                                                                            \
-        enum { L = 32 / sizeof(T) };                                                             \
-        if (rows == MR) {                                                                        \
-            NAME##_v a0 = *(NAME##_v *)(z), a1 = *(NAME##_v *)(z + L);                           \
-            NAME##_v b0 = *(NAME##_v *)(z + ldz), b1 = *(NAME##_v *)(z + ldz + L);               \
-            NAME##_v c0 = *(NAME##_v *)(z + 2 * ldz), c1 = *(NAME##_v *)(z + 2 * ldz + L);       \
-            NAME##_v d0 = *(NAME##_v *)(z + 3 * ldz), d1 = *(NAME##_v *)(z + 3 * ldz + L);       \
-            for (int64_t k = 0; k < kc; k++, panel += NR) {                                      \
-                NAME##_v p0 = *(const NAME##_v *)(panel), p1 = *(const NAME##_v *)(panel + L);   \
-                T s = x[k], t = x[k + ldx], u = x[k + 2 * ldx], v = x[k + 3 * ldx];              \
-                a0 += s * p0, a1 += s * p1;                                                      \
-                b0 += t * p0, b1 += t * p1;                                                      \
-                c0 += u * p0, c1 += u * p1;                                                      \
-                d0 += v * p0, d1 += v * p1;                                                      \
-            }                                                                                    \
-            *(NAME##_v *)(z) = a0, *(NAME##_v *)(z + L) = a1;                                    \
-            *(NAME##_v *)(z + ldz) = b0, *(NAME##_v *)(z + ldz + L) = b1;                        \
-            *(NAME##_v *)(z + 2 * ldz) = c0, *(NAME##_v *)(z + 2 * ldz + L) = c1;                \
-            *(NAME##_v *)(z + 3 * ldz) = d0, *(NAME##_v *)(z + 3 * ldz + L) = d1;                \
-            return;                                                                              \
-        }                                                                                        \
-        for (int64_t r = 0; r < rows; r++, x += ldx, z += ldz) {                                 \
-            NAME##_v a0 = *(NAME##_v *)(z), a1 = *(NAME##_v *)(z + L);                           \
-            for (int64_t k = 0; k < kc; k++) {                                                   \
-                a0 += x[k] * *(const NAME##_v *)(panel + k * NR);                                \
-                a1 += x[k] * *(const NAME##_v *)(panel + k * NR + L);                            \
-            }                                                                                    \
-            *(NAME##_v *)(z) = a0, *(NAME##_v *)(z + L) = a1;                                    \
-        }                                                                                        \
+#define VECTOR_MATH(NAME, T, NR, TARGET)                                                       \
+    typedef T NAME##_v __attribute__((vector_size(32), aligned(sizeof(T)), may_alias));        \
+    /* z[rows, NR] += x[rows, kc] @ panel[kc, NR]; ldz in elements */                          \
+    TARGET static void NAME##_block(int64_t rows, int64_t kc, const T *x, int64_t ldx,         \
+                                    const T *panel, T *z, int64_t ldz)                         \
+    {                                                                                          \
+        enum { L = 32 / sizeof(T) };                                                           \
+        if (rows == MR) {                                                                      \
+            NAME##_v a0 = *(NAME##_v *)(z), a1 = *(NAME##_v *)(z + L);                         \
+            NAME##_v b0 = *(NAME##_v *)(z + ldz), b1 = *(NAME##_v *)(z + ldz + L);             \
+            NAME##_v c0 = *(NAME##_v *)(z + 2 * ldz), c1 = *(NAME##_v *)(z + 2 * ldz + L);     \
+            NAME##_v d0 = *(NAME##_v *)(z + 3 * ldz), d1 = *(NAME##_v *)(z + 3 * ldz + L);     \
+            for (int64_t k = 0; k < kc; k++, panel += NR) {                                    \
+                NAME##_v p0 = *(const NAME##_v *)(panel), p1 = *(const NAME##_v *)(panel + L); \
+                T s = x[k], t = x[k + ldx], u = x[k + 2 * ldx], v = x[k + 3 * ldx];            \
+                a0 += s * p0, a1 += s * p1;                                                    \
+                b0 += t * p0, b1 += t * p1;                                                    \
+                c0 += u * p0, c1 += u * p1;                                                    \
+                d0 += v * p0, d1 += v * p1;                                                    \
+            }                                                                                  \
+            *(NAME##_v *)(z) = a0, *(NAME##_v *)(z + L) = a1;                                  \
+            *(NAME##_v *)(z + ldz) = b0, *(NAME##_v *)(z + ldz + L) = b1;                      \
+            *(NAME##_v *)(z + 2 * ldz) = c0, *(NAME##_v *)(z + 2 * ldz + L) = c1;              \
+            *(NAME##_v *)(z + 3 * ldz) = d0, *(NAME##_v *)(z + 3 * ldz + L) = d1;              \
+            return;                                                                            \
+        }                                                                                      \
+        for (int64_t r = 0; r < rows; r++, x += ldx, z += ldz) {                               \
+            NAME##_v a0 = *(NAME##_v *)(z), a1 = *(NAME##_v *)(z + L);                         \
+            for (int64_t k = 0; k < kc; k++) {                                                 \
+                a0 += x[k] * *(const NAME##_v *)(panel + k * NR);                              \
+                a1 += x[k] * *(const NAME##_v *)(panel + k * NR + L);                          \
+            }                                                                                  \
+            *(NAME##_v *)(z) = a0, *(NAME##_v *)(z + L) = a1;                                  \
+        }                                                                                      \
     }
 
 VECTOR_MATH(f64, double, 8, )
@@ -79,41 +79,41 @@ has_avx2(void)
 }
 
 // One panel of one batch: packs KC steps of y, runs the rows against them, in ascending k.
-#define PANEL(NAME, T, NR, X, Z)                                                                 \
-    static void NAME##_panel(const job *j, int64_t batch, int64_t panel)                         \
-    {                                                                                            \
-        T pack[KC * NR], edge[MC * NR];                                                          \
-        int64_t col = panel * NR, cols = CPS_MIN(j->n - col, (int64_t)NR);                       \
-        const double *y = j->y + j->yoff[batch] + col;                                           \
-        const T *x = X + j->xoff[batch];                                                         \
-        T *z = Z + batch * j->m * j->n + col;                                                    \
-        for (int64_t k = 0; k < j->k; k += KC) {                                                 \
-            int64_t kc = CPS_MIN(j->k - k, (int64_t)KC);                                         \
-            for (int64_t i = 0; i < kc; i++) {                                                   \
-                for (int64_t c = 0; c < cols; c++)                                               \
-                    pack[i * NR + c] = (T)y[(k + i) * j->n + c];                                 \
-                for (int64_t c = cols; c < NR; c++)                                              \
-                    pack[i * NR + c] = 0;                                                        \
-            }                                                                                    \
-            for (int64_t r = 0; r < j->m; r += MC) {                                             \
-                int64_t mc = CPS_MIN(j->m - r, (int64_t)MC), ldz = j->n;                         \
-                T *to = z + r * j->n;                                                            \
-                if (cols < NR) { /* a ragged panel works on a copy of full width */              \
-                    to = edge;                                                                   \
-                    ldz = NR;                                                                    \
-                    for (int64_t i = 0; i < mc; i++)                                             \
-                        for (int64_t c = 0; c < NR; c++)                                         \
-                            edge[i * NR + c] = c < cols ? z[(r + i) * j->n + c] : 0;             \
-                }                                                                                \
-                for (int64_t i = 0; i < mc; i += MR)                                             \
-                    (j->avx2 ? NAME##_avx2_block : NAME##_block)(                                \
-                        CPS_MIN(mc - i, (int64_t)MR), kc, x + (r + i) * j->k + k, j->k, pack,    \
-                        to + i * ldz, ldz);                                                      \
-                for (int64_t i = 0; i < mc && cols < NR; i++)                                    \
-                    for (int64_t c = 0; c < cols; c++)                                           \
-                        z[(r + i) * j->n + c] = edge[i * NR + c];                                \
-            }                                                                                    \
-        }                                                                                        \
+#define PANEL(NAME, T, NR, X, Z)                                                               \
+    static void NAME##_panel(const job *j, int64_t batch, int64_t panel)                       \
+    {                                                                                          \
+        T pack[KC * NR], edge[MC * NR];                                                        \
+        int64_t col = panel * NR, cols = CPS_MIN(j->n - col, (int64_t)NR);                     \
+        const double *y = j->y + j->yoff[batch] + col;                                         \
+        const T *x = X + j->xoff[batch];                                                       \
+        T *z = Z + batch * j->m * j->n + col;                                                  \
+        for (int64_t k = 0; k < j->k; k += KC) {                                               \
+            int64_t kc = CPS_MIN(j->k - k, (int64_t)KC);                                       \
+            for (int64_t i = 0; i < kc; i++) {                                                 \
+                for (int64_t c = 0; c < cols; c++)                                             \
+                    pack[i * NR + c] = (T)y[(k + i) * j->n + c];                               \
+                for (int64_t c = cols; c < NR; c++)                                            \
+                    pack[i * NR + c] = 0;                                                      \
+            }                                                                                  \
+            for (int64_t r = 0; r < j->m; r += MC) {                                           \
+                int64_t mc = CPS_MIN(j->m - r, (int64_t)MC), ldz = j->n;                       \
+                T *to = z + r * j->n;                                                          \
+                if (cols < NR) { /* a ragged panel works on a copy of full width */            \
+                    to = edge;                                                                 \
+                    ldz = NR;                                                                  \
+                    for (int64_t i = 0; i < mc; i++)                                           \
+                        for (int64_t c = 0; c < NR; c++)                                       \
+                            edge[i * NR + c] = c < cols ? z[(r + i) * j->n + c] : 0;           \
+                }                                                                              \
+                for (int64_t i = 0; i < mc; i += MR)                                           \
+                    (j->avx2 ? NAME##_avx2_block : NAME##_block)(                              \
+                        CPS_MIN(mc - i, (int64_t)MR), kc, x + (r + i) * j->k + k, j->k, pack,  \
+                        to + i * ldz, ldz);                                                    \
+                for (int64_t i = 0; i < mc && cols < NR; i++)                                  \
+                    for (int64_t c = 0; c < cols; c++)                                         \
+                        z[(r + i) * j->n + c] = edge[i * NR + c];                              \
+            }                                                                                  \
+        }                                                                                      \
     }
 
 PANEL(f64, double, 8, j->x, j->z)
@@ -165,8 +165,12 @@ bool
 cps_ev_matmul(cps_ev *e, const cps_tensor *in, cps_tensor *out)
 {
     const cps_type *x = &in[0].type, *y = &in[1].type, *z = &out->type;
-    job j = {.e = e, .m = x->dim[x->rank - 2], .k = x->dim[x->rank - 1],
-             .n = y->dim[y->rank - 1], .batches = 1, .avx2 = has_avx2()};
+    job j = {.e = e,
+             .m = x->dim[x->rank - 2],
+             .k = x->dim[x->rank - 1],
+             .n = y->dim[y->rank - 1],
+             .batches = 1,
+             .avx2 = has_avx2()};
     for (int i = 0; i < z->rank - 2; i++)
         j.batches *= z->dim[i];
     int64_t total = cps_type_count(z), flops = j.m * j.k;
@@ -201,36 +205,36 @@ cps_ev_matmul(cps_ev *e, const cps_tensor *in, cps_tensor *out)
 
 /* ---- binary32, for the tile evaluator ---- */
 
-// One row of the result with products in binary64. Rounding makes each sum a long chain, so eight
-// independent ones of four columns are kept going.
-#define EXACT_ROW(NAME, TARGET)                                                                  \
-    typedef double NAME##_d __attribute__((vector_size(32), aligned(8), may_alias));             \
-    typedef float NAME##_s __attribute__((vector_size(16), aligned(4), may_alias));              \
-    TARGET static void NAME(int64_t k, int64_t n, const float *x, const float *y, float *z)      \
-    {                                                                                            \
-        enum { W = 8 };                                                                          \
-        int64_t c = 0;                                                                           \
-        for (; c + 4 * W <= n; c += 4 * W) {                                                     \
-            NAME##_d a[W] = {{0}};                                                               \
-            for (int64_t i = 0; i < k; i++) {                                                    \
-                const NAME##_s *r = (const NAME##_s *)(y + i * n + c);                           \
-                double s = (double)x[i];                                                         \
-                _Pragma("GCC unroll 8") for (int j = 0; j < W; j++)                              \
-                {                                                                                \
-                    NAME##_d t = a[j] + s * __builtin_convertvector(r[j], NAME##_d);             \
-                    a[j] = __builtin_convertvector(__builtin_convertvector(t, NAME##_s),         \
-                                                   NAME##_d);                                    \
-                }                                                                                \
-            }                                                                                    \
-            for (int j = 0; j < W; j++)                                                          \
-                *(NAME##_s *)(z + c + 4 * j) = __builtin_convertvector(a[j], NAME##_s);          \
-        }                                                                                        \
-        for (; c < n; c++) {                                                                     \
-            float a = 0;                                                                         \
-            for (int64_t i = 0; i < k; i++)                                                      \
-                a = (float)((double)a + (double)x[i] * (double)y[i * n + c]);                    \
-            z[c] = a;                                                                            \
-        }                                                                                        \
+// One row of the result with products in binary64. Rounding makes each sum a long chain, so
+// eight independent ones of four columns are kept going.
+#define EXACT_ROW(NAME, TARGET)                                                                \
+    typedef double NAME##_d __attribute__((vector_size(32), aligned(8), may_alias));           \
+    typedef float NAME##_s __attribute__((vector_size(16), aligned(4), may_alias));            \
+    TARGET static void NAME(int64_t k, int64_t n, const float *x, const float *y, float *z)    \
+    {                                                                                          \
+        enum { W = 8 };                                                                        \
+        int64_t c = 0;                                                                         \
+        for (; c + 4 * W <= n; c += 4 * W) {                                                   \
+            NAME##_d a[W] = {{0}};                                                             \
+            for (int64_t i = 0; i < k; i++) {                                                  \
+                const NAME##_s *r = (const NAME##_s *)(y + i * n + c);                         \
+                double s = (double)x[i];                                                       \
+                _Pragma("GCC unroll 8") for (int j = 0; j < W; j++)                            \
+                {                                                                              \
+                    NAME##_d t = a[j] + s * __builtin_convertvector(r[j], NAME##_d);           \
+                    a[j] = __builtin_convertvector(__builtin_convertvector(t, NAME##_s),       \
+                                                   NAME##_d);                                  \
+                }                                                                              \
+            }                                                                                  \
+            for (int j = 0; j < W; j++)                                                        \
+                *(NAME##_s *)(z + c + 4 * j) = __builtin_convertvector(a[j], NAME##_s);        \
+        }                                                                                      \
+        for (; c < n; c++) {                                                                   \
+            float a = 0;                                                                       \
+            for (int64_t i = 0; i < k; i++)                                                    \
+                a = (float)((double)a + (double)x[i] * (double)y[i * n + c]);                  \
+            z[c] = a;                                                                          \
+        }                                                                                      \
     }
 
 EXACT_ROW(exact_row, )
@@ -241,7 +245,8 @@ EXACT_ROW(exact_row_avx2, __attribute__((target("avx2"))))
 #endif
 
 void
-cps_mm_f32(int64_t m, int64_t k, int64_t n, const float *x, const float *y, float *z, bool exact)
+cps_mm_f32(int64_t m, int64_t k, int64_t n, const float *x, const float *y, float *z,
+           bool exact)
 {
     enum { NR = 16 };
     bool fast = has_avx2();

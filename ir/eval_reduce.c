@@ -1,27 +1,27 @@
 /* Reductions and scans of the reference evaluator. A reduction walks the operand once in memory
- * order and folds each row into the results: into one element when the last axis is reduced, else
- * element by element. So sums run in ascending index order, always, on every machine. With `fp32`
- * each partial sum is rounded to binary32 (a binary64 add of two binary32 numbers rounded once
- * more is the binary32 add). */
+ * order and folds each row into the results: into one element when the last axis is reduced,
+ * else element by element. So sums run in ascending index order, always, on every machine. With
+ * `fp32` each partial sum is rounded to binary32 (a binary64 add of two binary32 numbers
+ * rounded once more is the binary32 add). */
 #include "ir/eval.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 // `step` 0: all n elements into acc[0]; else element k into acc[k * step].
-#define FOLD(T, expr)                                                                            \
-    if (step == 0) {                                                                             \
-        T a = acc[0];                                                                            \
-        for (int64_t k = 0; k < n; k++) {                                                        \
-            T x = row[k];                                                                        \
-            a = (expr);                                                                          \
-        }                                                                                        \
-        acc[0] = a;                                                                              \
-    } else {                                                                                     \
-        for (int64_t k = 0; k < n; k++) {                                                        \
-            T a = acc[k * step], x = row[k];                                                     \
-            acc[k * step] = (expr);                                                              \
-        }                                                                                        \
+#define FOLD(T, expr)                                                                          \
+    if (step == 0) {                                                                           \
+        T a = acc[0];                                                                          \
+        for (int64_t k = 0; k < n; k++) {                                                      \
+            T x = row[k];                                                                      \
+            a = (expr);                                                                        \
+        }                                                                                      \
+        acc[0] = a;                                                                            \
+    } else {                                                                                   \
+        for (int64_t k = 0; k < n; k++) {                                                      \
+            T a = acc[k * step], x = row[k];                                                   \
+            acc[k * step] = (expr);                                                            \
+        }                                                                                      \
     }
 
 static void
@@ -199,7 +199,8 @@ bool
 cps_ev_scan(cps_ev *e, const cps_tensor *in, cps_tensor *out)
 {
     int64_t outer, n, inner;
-    around(&in->type, (int)cps_attr_int(e->n->attr, e->n->nattr, "axis", 0), &outer, &n, &inner);
+    around(&in->type, (int)cps_attr_int(e->n->attr, e->n->nattr, "axis", 0), &outer, &n,
+           &inner);
     int64_t *order = cps_arena_raw(e->a, (size_t)(n + 1) * 8);
     uint64_t *copy = cps_arena_raw(e->a, (size_t)(n + 1) * 8);
     for (int64_t o = 0; o < outer; o++)

@@ -1,5 +1,5 @@
-/* Ops of the reference evaluator that move elements and compute nothing: reshapes, slices, joins,
- * gathers and scatters, on raw 8-byte words. Indices are checked against their axis. */
+/* Ops of the reference evaluator that move elements and compute nothing: reshapes, slices,
+ * joins, gathers and scatters, on raw 8-byte words. Indices are checked against their axis. */
 #include "ir/eval.h"
 
 #define GRAIN 32768
@@ -188,8 +188,9 @@ position(const cps_ev *e, const cps_tensor *ix, int64_t k, int64_t n, int64_t *a
     bool huge = ix->type.dtype == CPS_DT_U64 && v < 0;
     *at = v < 0 ? v + n : v;
     if (huge || *at < 0 || *at >= n)
-        return cps_ev_fail(e, huge ? "index %llu (element %lld) is outside an axis of %lld"
-                                   : "index %lld (element %lld) is outside an axis of %lld",
+        return cps_ev_fail(e,
+                           huge ? "index %llu (element %lld) is outside an axis of %lld"
+                                : "index %lld (element %lld) is outside an axis of %lld",
                            (long long)v, (long long)k, (long long)n);
     return true;
 }
@@ -259,7 +260,8 @@ scatter(const cps_ev *e, const cps_tensor *in, cps_tensor *out)
         if (!position(e, &in[1], k, n, &at))
             return false;
         for (int64_t o = 0; o < outer; o++)
-            put_slice(e, out, (o * n + at) * inner, &in[2], (o * count + k) * inner, inner, add);
+            put_slice(e, out, (o * n + at) * inner, &in[2], (o * count + k) * inner, inner,
+                      add);
     }
     return true;
 }

@@ -1,7 +1,7 @@
-/* Constant folding. A node is constant when all its operands are and it is cheap enough to hold;
- * the values of constant nodes that something else reads (the frontier) are evaluated by the
- * reference evaluator, on the function itself with the frontier as its outputs, and replaced by
- * const nodes. What led to them is then dead. */
+/* Constant folding. A node is constant when all its operands are and it is cheap enough to
+ * hold; the values of constant nodes that something else reads (the frontier) are evaluated by
+ * the reference evaluator, on the function itself with the frontier as its outputs, and
+ * replaced by const nodes. What led to them is then dead. */
 #include "ir/pass.h"
 
 #define SMALL ((int64_t)1 << 20) // elements folded whatever the op
@@ -10,9 +10,9 @@
 typedef struct ctx {
     cps_module *m;
     cps_func *f;
-    uint8_t *constant;        // per value
-    uint8_t *frontier;        // per value: to be replaced
-    cps_const **made;         // per value: what it becomes
+    uint8_t *constant; // per value
+    uint8_t *frontier; // per value: to be replaced
+    cps_const **made;  // per value: what it becomes
     CPS_VEC(cps_val) small;
 } ctx;
 

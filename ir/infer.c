@@ -1,7 +1,8 @@
-/* Shape and dtype rules of the graph ops: operand types and attributes in, result types out. Each
- * row of op.def names its rule, a function `rule_NAME` below; what all rules share (operand counts,
- * dtype kinds, attribute keys and kinds, size limits) is checked once before and after. The same
- * rules serve building, reading text and verifying. Values are never looked at: shapes are static. */
+/* Shape and dtype rules of the graph ops: operand types and attributes in, result types out.
+ * Each row of op.def names its rule, a function `rule_NAME` below; what all rules share
+ * (operand counts, dtype kinds, attribute keys and kinds, size limits) is checked once before
+ * and after. The same rules serve building, reading text and verifying. Values are never looked
+ * at: shapes are static. */
 #include "ir/ir.h"
 
 #include <stdio.h>
@@ -16,8 +17,7 @@ typedef struct ctx {
     cps_span at;
 } ctx;
 
-static bool CPS_PRINTF(3, 4)
-fail(const ctx *c, cps_code code, const char *fmt, ...)
+static bool CPS_PRINTF(3, 4) fail(const ctx *c, cps_code code, const char *fmt, ...)
 {
     cps_buf b = {0};
     va_list ap;
@@ -113,8 +113,8 @@ static bool
 same_dtype(const ctx *c, uint32_t a, uint32_t b)
 {
     if (c->in[a].dtype != c->in[b].dtype)
-        return fail(c, CPS_E7102, "operands %u and %u have dtypes %s and %s, which must be one", a,
-                    b, cps_dtype_name(c->in[a].dtype), cps_dtype_name(c->in[b].dtype));
+        return fail(c, CPS_E7102, "operands %u and %u have dtypes %s and %s, which must be one",
+                    a, b, cps_dtype_name(c->in[a].dtype), cps_dtype_name(c->in[b].dtype));
     return true;
 }
 
@@ -123,7 +123,8 @@ int_dtype(const ctx *c, uint32_t i)
 {
     char k = cps_dtypes[c->in[i].dtype].kind;
     if (k != 'S' && k != 'U')
-        return fail(c, CPS_E7102, "operand %u holds indices and must be of an integer dtype", i);
+        return fail(c, CPS_E7102, "operand %u holds indices and must be of an integer dtype",
+                    i);
     return true;
 }
 
@@ -142,8 +143,8 @@ broadcast(const ctx *c, cps_type *acc, const cps_type *t, int skip)
     for (int i = 0; i < n; i++) {
         int64_t *x = &acc->dim[m - 1 - i], y = t->dim[n - 1 - i];
         if (*x != y && *x != 1 && y != 1)
-            return fail(c, CPS_E7103, "axis %d from the end has extents %lld and %lld", i + skip + 1,
-                        (long long)*x, (long long)y);
+            return fail(c, CPS_E7103, "axis %d from the end has extents %lld and %lld",
+                        i + skip + 1, (long long)*x, (long long)y);
         if (*x == 1)
             *x = y;
     }
@@ -358,8 +359,9 @@ rule_concat(const ctx *c)
                         x->rank);
         for (int k = 0; k < x->rank; k++)
             if (k != axis && y->dim[k] != x->dim[k])
-                return fail(c, CPS_E7103, "operand %u has extent %lld in axis %d, operand 0 %lld",
-                            i, (long long)y->dim[k], k, (long long)x->dim[k]);
+                return fail(c, CPS_E7103,
+                            "operand %u has extent %lld in axis %d, operand 0 %lld", i,
+                            (long long)y->dim[k], k, (long long)x->dim[k]);
         sum += y->dim[axis];
     }
     c->out[0] = *x;
@@ -372,8 +374,8 @@ rule_pad(const ctx *c)
 {
     const cps_type *x = &c->in[0];
     const int64_t *lo, *hi;
-    if (!list_of(c, "lo", (uint32_t)x->rank, &lo) || !list_of(c, "hi", (uint32_t)x->rank, &hi) ||
-        !same_dtype(c, 0, 1))
+    if (!list_of(c, "lo", (uint32_t)x->rank, &lo) ||
+        !list_of(c, "hi", (uint32_t)x->rank, &hi) || !same_dtype(c, 0, 1))
         return false;
     if (c->in[1].rank != 0)
         return fail(c, CPS_E7103, "the value must be a scalar (rank 0)");
@@ -413,7 +415,8 @@ static bool
 rule_gather(const ctx *c)
 {
     int axis;
-    return axis_of(c, "axis", c->in[0].rank, &axis) && int_dtype(c, 1) && indexed(c, axis, c->out);
+    return axis_of(c, "axis", c->in[0].rank, &axis) && int_dtype(c, 1) &&
+           indexed(c, axis, c->out);
 }
 
 static bool
@@ -424,7 +427,8 @@ rule_gather_elements(const ctx *c)
     if (!axis_of(c, "axis", x->rank, &axis) || !int_dtype(c, 1))
         return false;
     if (ix->rank != x->rank)
-        return fail(c, CPS_E7103, "the indices have rank %d, the data rank %d", ix->rank, x->rank);
+        return fail(c, CPS_E7103, "the indices have rank %d, the data rank %d", ix->rank,
+                    x->rank);
     for (int i = 0; i < x->rank; i++)
         if (i != axis && ix->dim[i] > x->dim[i])
             return fail(c, CPS_E7103, "the indices reach %lld along axis %d of %lld",
@@ -473,7 +477,7 @@ rule_sort(const ctx *c)
 }
 
 static bool (*const rules[CPS_OPS])(const ctx *) = {
-#define CPS_OP(id, name, min, max, nout, cls, attrs, doc, kinds, rule)                           \
+#define CPS_OP(id, name, min, max, nout, cls, attrs, doc, kinds, rule)                         \
     [CPS_OP_##id] = rule_##rule,
 #include "ir/op.def"
 };
@@ -497,8 +501,8 @@ cps_ir_infer(cps_op op, uint32_t nin, const cps_type *in, uint32_t nattr, const 
     const cps_oprow *row = &cps_ops[op];
     ctx c = {op, nin, nattr, in, attr, out, d, at};
     if (nin < row->nin_min || nin > row->nin_max)
-        return fail(&c, CPS_E7101, "takes %u to %u operands, got %u", row->nin_min, row->nin_max,
-                    nin);
+        return fail(&c, CPS_E7101, "takes %u to %u operands, got %u", row->nin_min,
+                    row->nin_max, nin);
     for (uint32_t i = 0; i < nin; i++) {
         char k = cps_dtypes[in[i].dtype].kind;
         if (is_data(op, i) && !strchr(row->kinds, k == 'S' || k == 'U' ? 'I' : k))

@@ -1,11 +1,11 @@
-/* Modules, functions, types, attributes and constants of the graph level: what the other files of
- * the room build on. Tables come from op.def. Nothing here checks a program: building goes through
- * build.c, text through parse.c, and both end in the rules of infer.c. */
+/* Modules, functions, types, attributes and constants of the graph level: what the other files
+ * of the room build on. Tables come from op.def. Nothing here checks a program: building goes
+ * through build.c, text through parse.c, and both end in the rules of infer.c. */
 #include "ir/ir.h"
 
 const cps_oprow cps_ops[CPS_OPS] = {
     [CPS_OP_NONE] = {.name = "none"},
-#define CPS_OP(id, name, min, max, nout, cls, attrs, doc, kinds, rule)                           \
+#define CPS_OP(id, name, min, max, nout, cls, attrs, doc, kinds, rule)                         \
     [CPS_OP_##id] = {name, min, max, nout, CPS_OC_##cls, attrs, doc, kinds},
 #include "ir/op.def"
 };

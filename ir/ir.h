@@ -1,9 +1,9 @@
 /* The graph level: SSA tensors with static shapes, base ops and calls of registry operators.
  *
- * A module owns functions, constants and the symbols they use; everything lives in one arena and
- * refers by id. Elementwise ops broadcast as in NumPy. Every op is a row of op.def; the text
- * form, shape rules, evaluator and documentation read the same rows. A `call` names an operator
- * of the registry (a macro); selection adds the decision to it. */
+ * A module owns functions, constants and the symbols they use; everything lives in one arena
+ * and refers by id. Elementwise ops broadcast as in NumPy. Every op is a row of op.def; the
+ * text form, shape rules, evaluator and documentation read the same rows. A `call` names an
+ * operator of the registry (a macro); selection adds the decision to it. */
 #ifndef CPS_IR_IR_H
 #define CPS_IR_IR_H
 
@@ -26,8 +26,16 @@ typedef struct cps_type {
 
 /* How an op is classed; folding, host fusion and tiling ask for it. */
 typedef enum cps_opclass {
-    CPS_OC_CONST, CPS_OC_UNARY, CPS_OC_BINARY, CPS_OC_TERNARY, CPS_OC_REDUCE, CPS_OC_SHAPE,
-    CPS_OC_INDEX, CPS_OC_CONTRACT, CPS_OC_SCAN, CPS_OC_CALL
+    CPS_OC_CONST,
+    CPS_OC_UNARY,
+    CPS_OC_BINARY,
+    CPS_OC_TERNARY,
+    CPS_OC_REDUCE,
+    CPS_OC_SHAPE,
+    CPS_OC_INDEX,
+    CPS_OC_CONTRACT,
+    CPS_OC_SCAN,
+    CPS_OC_CALL
 } cps_opclass;
 
 typedef enum cps_op {
@@ -38,28 +46,33 @@ typedef enum cps_op {
 } cps_op;
 
 typedef enum cps_akind {
-    CPS_A_INT, CPS_A_FLOAT, CPS_A_BOOL, CPS_A_STR, CPS_A_DTYPE, CPS_A_INTS
+    CPS_A_INT,
+    CPS_A_FLOAT,
+    CPS_A_BOOL,
+    CPS_A_STR,
+    CPS_A_DTYPE,
+    CPS_A_INTS
 } cps_akind;
 
 /* One attribute. Lists are kept sorted by key; keys are unique. */
 typedef struct cps_attr {
     const char *key;
     cps_akind kind;
-    int64_t i;        /* INT, BOOL, DTYPE */
-    double f;         /* FLOAT (binary64, exact in text) */
-    const char *s;    /* STR */
-    uint32_t n;       /* INTS */
+    int64_t i;     /* INT, BOOL, DTYPE */
+    double f;      /* FLOAT (binary64, exact in text) */
+    const char *s; /* STR */
+    uint32_t n;    /* INTS */
     const int64_t *ints;
 } cps_attr;
 
 typedef struct cps_oprow {
-    const char *name;    /* text form */
+    const char *name; /* text form */
     uint8_t nin_min, nin_max;
     uint8_t nout;
-    uint8_t opclass;     /* cps_opclass */
-    const char *attrs;   /* blank-separated "key:kind", '?' after optional ones */
+    uint8_t opclass;   /* cps_opclass */
+    const char *attrs; /* blank-separated "key:kind", '?' after optional ones */
     const char *doc;
-    const char *kinds;   /* dtype kinds the data operands may have: letters of dtype.def */
+    const char *kinds; /* dtype kinds the data operands may have: letters of dtype.def */
 } cps_oprow;
 
 extern const cps_oprow cps_ops[CPS_OPS];
@@ -76,42 +89,42 @@ typedef struct cps_const {
 
 /* What selection decided for one call (kernels reference 6.5). */
 typedef struct cps_decision {
-    const char *leaf;    /* NULL: none taken */
-    const char *why;     /* forced | db | model | only | generic */
-    const char *on;      /* "trn2" or "host" */
-    int64_t cost_ns;     /* modelled */
-    cps_digest digest;   /* leaf digest */
-    uint32_t nconfig;    /* resolved params, sorted by key */
+    const char *leaf;  /* NULL: none taken */
+    const char *why;   /* forced | db | model | only | generic */
+    const char *on;    /* "trn2" or "host" */
+    int64_t cost_ns;   /* modelled */
+    cps_digest digest; /* leaf digest */
+    uint32_t nconfig;  /* resolved params, sorted by key */
     const cps_attr *config;
 } cps_decision;
 
 typedef struct cps_node {
-    uint16_t op;         /* cps_op */
+    uint16_t op; /* cps_op */
     uint16_t nin, nout;
     uint16_t nattr;
-    cps_val *in;         /* optional operands of a call may be 0 */
+    cps_val *in; /* optional operands of a call may be 0 */
     cps_val *out;
     cps_attr *attr;
-    const char *callee;  /* CALL: operator name; else NULL */
-    uint32_t cst;        /* CONST: index into module->consts */
-    cps_decision *pick;  /* CALL, after selection */
-    const char *from;    /* provenance: node names it was made of, or NULL */
+    const char *callee; /* CALL: operator name; else NULL */
+    uint32_t cst;       /* CONST: index into module->consts */
+    cps_decision *pick; /* CALL, after selection */
+    const char *from;   /* provenance: node names it was made of, or NULL */
     cps_span loc;
 } cps_node;
 
 typedef struct cps_value {
     cps_type type;
-    const char *name;    /* source name or NULL; printing falls back to the id */
-    uint32_t def;        /* node index + 1; 0: function input */
+    const char *name; /* source name or NULL; printing falls back to the id */
+    uint32_t def;     /* node index + 1; 0: function input */
 } cps_value;
 
 typedef struct cps_func {
     const char *name;
-    CPS_VEC(cps_value) vals;   /* vals.data[0] is unused */
+    CPS_VEC(cps_value) vals; /* vals.data[0] is unused */
     CPS_VEC(cps_val) inputs;
     CPS_VEC(cps_val) outputs;
     CPS_VEC(const char *) output_names;
-    CPS_VEC(cps_node) nodes;   /* topological order */
+    CPS_VEC(cps_node) nodes; /* topological order */
 } cps_func;
 
 typedef struct cps_module {
@@ -180,15 +193,15 @@ cps_a_ints(const char *key, uint32_t n, const int64_t *v)
 }
 
 const cps_digest *cps_const_digest(cps_const *c); /* type and data */
-cps_op cps_op_find(const char *name); /* CPS_OP_NONE when unknown */
+cps_op cps_op_find(const char *name);             /* CPS_OP_NONE when unknown */
 
 /* Text. The printer is the serialiser: print(parse(print(m))) == print(m), byte for byte.
- * Constants of up to 16 elements print inline; larger ones print as `blob` with their digest, and
- * the parser asks `blob` for the data (NULL callback or NULL result: E9xxx). */
+ * Constants of up to 16 elements print inline; larger ones print as `blob` with their digest,
+ * and the parser asks `blob` for the data (NULL callback or NULL result: E9xxx). */
 typedef const void *(*cps_blob_fn)(void *user, const cps_digest *d, size_t bytes);
 void cps_ir_print(cps_module *m, cps_buf *out);
-/* The same with choices: LOCS adds `loc file:begin:end`, ANON leaves out names of values, module
- * and constants, provenance and places (what digests are taken over). */
+/* The same with choices: LOCS adds `loc file:begin:end`, ANON leaves out names of values,
+ * module and constants, provenance and places (what digests are taken over). */
 enum { CPS_IR_LOCS = 1, CPS_IR_ANON = 2 };
 void cps_ir_print_opts(cps_module *m, unsigned opts, cps_buf *out);
 cps_module *cps_ir_parse(cps_arena *a, const char *text, size_t n, uint32_t file, cps_diags *d,
@@ -210,8 +223,8 @@ cps_digest cps_ir_digest(cps_module *m);
  * Integer tensors are carried as int64, exact. */
 typedef struct cps_tensor {
     cps_type type;
-    double *f;   /* float dtypes */
-    int64_t *i;  /* integer and bool dtypes */
+    double *f;  /* float dtypes */
+    int64_t *i; /* integer and bool dtypes */
 } cps_tensor;
 
 /* Called for `call` nodes: must fill outs (allocated in `a`). False after a diagnostic. */

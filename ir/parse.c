@@ -1,6 +1,6 @@
-/* Graph text in: a recursive-descent reader without recursion (the form has no nesting). Nodes are
- * made by the builder, so a text that parses obeys the op rules; the types written are compared
- * with those inferred. The first mistake ends the reading. */
+/* Graph text in: a recursive-descent reader without recursion (the form has no nesting). Nodes
+ * are made by the builder, so a text that parses obeys the op rules; the types written are
+ * compared with those inferred. The first mistake ends the reading. */
 #include "ir/build.h"
 #include "ir/scan.h"
 
@@ -199,7 +199,8 @@ parse_op(ctx *c, const head *h, cps_op op, cps_val *outs)
     const char *callee = c->s.str;
     if (op == CPS_OP_CALL) {
         if (c->s.tok != CPS_TOK_SYMBOL)
-            return cps_scan_fail(&c->s, CPS_E9101, "the operator's name (@name) must stand here");
+            return cps_scan_fail(&c->s, CPS_E9101,
+                                 "the operator's name (@name) must stand here");
         cps_scan_next(&c->s);
     }
     uint32_t nin = parse_operands(c, op == CPS_OP_CALL, in);
@@ -211,8 +212,8 @@ parse_op(ctx *c, const head *h, cps_op op, cps_val *outs)
         return false;
     if (op == CPS_OP_CALL) {
         if (nt != h->n)
-            return cps_scan_fail(&c->s, CPS_E9101, "%u results need as many types, got %u", h->n,
-                                 nt);
+            return cps_scan_fail(&c->s, CPS_E9101, "%u results need as many types, got %u",
+                                 h->n, nt);
         return cps_b_call(&c->b, callee, (int)nin, in, na, attr, (int)nt, types, outs);
     }
     if (h->n != cps_ops[op].nout)
@@ -225,7 +226,8 @@ parse_op(ctx *c, const head *h, cps_op op, cps_val *outs)
             cps_buf b = {0};
             cps_type_print(cps_b_type(&c->b, outs[CPS_MIN(i, h->n - 1)]), &b);
             cps_error(c->b.d, CPS_E7107, c->b.loc,
-                      "the type written for result %u is not the one the op gives, %s", i, b.data);
+                      "the type written for result %u is not the one the op gives, %s", i,
+                      b.data);
             cps_buf_fini(&b);
             return false;
         }

@@ -1,6 +1,7 @@
-/* Graph text out. Values are numbered in order of definition, so the text depends neither on dead
- * values nor on how the module was built; names are kept in front of the number. Attributes stand
- * sorted by key, clauses in one order. parse.c reads all of it back; IR.md has the grammar. */
+/* Graph text out. Values are numbered in order of definition, so the text depends neither on
+ * dead values nor on how the module was built; names are kept in front of the number.
+ * Attributes stand sorted by key, clauses in one order. parse.c reads all of it back; IR.md has
+ * the grammar. */
 #include "ir/scan.h"
 
 #define INLINE_MAX 16 // elements of a constant printed in place

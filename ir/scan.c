@@ -1,6 +1,6 @@
 /* The token scanner of .cir text and the literals both levels share: strings, numbers, types,
- * attribute lists, constant elements; each with its printing counterpart, so that what is printed
- * reads back to the same bits. */
+ * attribute lists, constant elements; each with its printing counterpart, so that what is
+ * printed reads back to the same bits. */
 #include "ir/scan.h"
 
 #include <math.h>
@@ -31,7 +31,8 @@ cps_scan_fail(cps_scan *s, cps_code code, const char *fmt, ...)
         size_t end = CPS_MIN(CPS_MAX(s->at, s->begin + 1), s->n);
         va_start(ap, fmt);
         cps_verror(s->d, code,
-                   (cps_span){s->file, (uint32_t)CPS_MIN(s->begin, end), (uint32_t)end}, fmt, ap);
+                   (cps_span){s->file, (uint32_t)CPS_MIN(s->begin, end), (uint32_t)end}, fmt,
+                   ap);
         va_end(ap);
     }
     s->bad = true;
@@ -48,12 +49,13 @@ cps_scan_span(const cps_scan *s, size_t begin)
 }
 
 bool
-cps_scan_begin(cps_scan *s, cps_arena *a, const char *text, size_t n, uint32_t file, cps_diags *d,
-               const char *header)
+cps_scan_begin(cps_scan *s, cps_arena *a, const char *text, size_t n, uint32_t file,
+               cps_diags *d, const char *header)
 {
     *s = (cps_scan){.text = text, .n = n, .file = file, .a = a, .d = d};
     size_t h = strlen(header);
-    if (n < h || memcmp(text, header, h) != 0 || (n > h && text[h] != '\n' && text[h] != '\r')) {
+    if (n < h || memcmp(text, header, h) != 0 ||
+        (n > h && text[h] != '\n' && text[h] != '\r')) {
         s->at = CPS_MIN(n, h);
         return cps_scan_fail(s, CPS_E9107, "the first line must be '%s'", header);
     }
@@ -83,10 +85,10 @@ skip_space(cps_scan *s)
 static int
 hex_digit(int c)
 {
-    return is_digit(c)              ? c - '0'
-           : c >= 'a' && c <= 'f'   ? c - 'a' + 10
-           : c >= 'A' && c <= 'F'   ? c - 'A' + 10
-                                    : -1;
+    return is_digit(c)            ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
 }
 
 // At the opening quote; leaves the text in `str`.
@@ -101,7 +103,8 @@ take_string(cps_scan *s)
         return;
     }
     if (limit - s->at > CPS_TEXT_STR) {
-        cps_scan_fail(s, CPS_E9105, "a string of %zu bytes, limit %u", limit - s->at, CPS_TEXT_STR);
+        cps_scan_fail(s, CPS_E9105, "a string of %zu bytes, limit %u", limit - s->at,
+                      CPS_TEXT_STR);
         return;
     }
     char *out = cps_arena_raw(s->a, limit - s->at + 1);
@@ -311,7 +314,8 @@ cps_scan_int(cps_scan *s, int64_t lo, int64_t hi, const char *what)
         return lo;
     }
     if (s->big || v < lo || v > hi) {
-        cps_scan_fail(s, CPS_E9104, "%s must be in %lld..%lld", what, (long long)lo, (long long)hi);
+        cps_scan_fail(s, CPS_E9104, "%s must be in %lld..%lld", what, (long long)lo,
+                      (long long)hi);
         return lo;
     }
     cps_scan_next(s);
@@ -351,9 +355,11 @@ cps_scan_number(cps_scan *s, double *out)
 cps_dtype
 cps_scan_dtype(cps_scan *s)
 {
-    cps_dtype t = s->tok == CPS_TOK_IDENT ? cps_dtype_parse(s->str, strlen(s->str)) : CPS_DT_NONE;
+    cps_dtype t =
+        s->tok == CPS_TOK_IDENT ? cps_dtype_parse(s->str, strlen(s->str)) : CPS_DT_NONE;
     if (t == CPS_DT_NONE)
-        cps_scan_fail(s, s->tok == CPS_TOK_IDENT ? CPS_E9102 : CPS_E9101, "a dtype must stand here");
+        cps_scan_fail(s, s->tok == CPS_TOK_IDENT ? CPS_E9102 : CPS_E9101,
+                      "a dtype must stand here");
     else
         cps_scan_next(s);
     return t;
@@ -446,7 +452,8 @@ cps_scan_attrs(cps_scan *s, uint16_t *n, cps_attr **out)
         cps_attr x = {.key = ""};
         if (s->tok == CPS_TOK_IDENT && cps_attr_find(*out, *n, s->str))
             return cps_scan_fail(s, CPS_E9103, "attribute '%s' is given twice", s->str);
-        x.key = s->tok == CPS_TOK_STR ? cps_scan_string(s, "a key") : cps_scan_ident(s, "a key");
+        x.key =
+            s->tok == CPS_TOK_STR ? cps_scan_string(s, "a key") : cps_scan_ident(s, "a key");
         if (cps_scan_want(s, '='))
             scan_value(s, &x);
         if (!s->bad)

@@ -3,7 +3,7 @@
 
 const cps_toprow cps_tops[CPS_TOPS] = {
     [CPS_T_NONE] = {.name = "none", .engines = "", .attrs = "", .outs = "", .ins = ""},
-#define CPS_TOP(id, name, omin, omax, imin, imax, engines, attrs, doc, outs, ins)                \
+#define CPS_TOP(id, name, omin, omax, imin, imax, engines, attrs, doc, outs, ins)              \
     [CPS_T_##id] = {name, omin, omax, imin, imax, engines, attrs, doc, outs, ins},
 #include "ir/top.def"
 };

@@ -1,11 +1,12 @@
-/* Operators of the engines on the host: binary32 arithmetic rounded after each operator, bitwise
- * on raw words, integer arithmetic, and the activation functions.
+/* Operators of the engines on the host: binary32 arithmetic rounded after each operator,
+ * bitwise on raw words, integer arithmetic, and the activation functions.
  *
  * Where documents leave a choice: maximum and minimum keep a NaN of either side, mod has the
  * divisor's sign, division of integers by zero gives 0. Activation functions are exact values
- * rounded to binary32, for the tables are not public; outside a documented range the device gives
- * garbage and this gives NaN, so that nothing relies on it (isa-semantics 2.6); sin continues as the
- * cubic of its last segment. Functions of x times something that vanishes at -inf give 0 there. */
+ * rounded to binary32, for the tables are not public; outside a documented range the device
+ * gives garbage and this gives NaN, so that nothing relies on it (isa-semantics 2.6); sin
+ * continues as the cubic of its last segment. Functions of x times something that vanishes at
+ * -inf give 0 there. */
 #include "ir/tile_eval.h"
 
 #include <math.h>
@@ -29,60 +30,60 @@ floored(float x, float y)
     return r != 0 && (r < 0) != (y < 0) ? r + y : r;
 }
 
-#define OPERATORS(OP)                                                                            \
-    OP(BYPASS, x)                                                                                \
-    OP(ADD, x + y)                                                                               \
-    OP(SUBTRACT, x - y)                                                                          \
-    OP(MULT, x * y)                                                                              \
-    OP(DIVIDE, x / y)                                                                            \
-    OP(MAX, larger(x, y))                                                                        \
-    OP(MIN, smaller(x, y))                                                                       \
-    OP(LOGICAL_AND, (float)(x != 0 && y != 0))                                                   \
-    OP(LOGICAL_OR, (float)(x != 0 || y != 0))                                                    \
-    OP(LOGICAL_XOR, (float)((x != 0) != (y != 0)))                                               \
-    OP(IS_EQ, (float)(x == y))                                                                   \
-    OP(IS_NE, (float)(x != y))                                                                   \
-    OP(IS_GT, (float)(x > y))                                                                    \
-    OP(IS_GE, (float)(x >= y))                                                                   \
-    OP(IS_LE, (float)(x <= y))                                                                   \
-    OP(IS_LT, (float)(x < y))                                                                    \
-    OP(ABS_DIFF, fabsf(x - y))                                                                   \
-    OP(ABS_VALUE, fabsf(x))                                                                      \
-    OP(POW, (float)pow((double)x, (double)y))                                                    \
-    OP(MOD, floored(x, y))                                                                       \
-    OP(RSQRT, (float)(1 / sqrt((double)x)))                                                      \
-    OP(ABS_MAX, larger(fabsf(x), fabsf(y)))                                                      \
-    OP(ABS_MIN, smaller(fabsf(x), fabsf(y)))                                                     \
-    OP(RELU, larger(x, 0.0f))                                                                    \
-    OP(SQUARE, x * x)
+#define OPERATORS(OP)                                                                          \
+    OP(BYPASS, x)                                                                              \
+    OP(ADD, x + y)                                                                             \
+    OP(SUBTRACT, x - y)                                                                        \
+    OP(MULT, x *y)                                                                             \
+    OP(DIVIDE, x / y)                                                                          \
+    OP(MAX, larger(x, y))                                                                      \
+    OP(MIN, smaller(x, y))                                                                     \
+    OP(LOGICAL_AND, (float)(x != 0 && y != 0))                                                 \
+    OP(LOGICAL_OR, (float)(x != 0 || y != 0))                                                  \
+    OP(LOGICAL_XOR, (float)((x != 0) != (y != 0)))                                             \
+    OP(IS_EQ, (float)(x == y))                                                                 \
+    OP(IS_NE, (float)(x != y))                                                                 \
+    OP(IS_GT, (float)(x > y))                                                                  \
+    OP(IS_GE, (float)(x >= y))                                                                 \
+    OP(IS_LE, (float)(x <= y))                                                                 \
+    OP(IS_LT, (float)(x < y))                                                                  \
+    OP(ABS_DIFF, fabsf(x - y))                                                                 \
+    OP(ABS_VALUE, fabsf(x))                                                                    \
+    OP(POW, (float)pow((double)x, (double)y))                                                  \
+    OP(MOD, floored(x, y))                                                                     \
+    OP(RSQRT, (float)(1 / sqrt((double)x)))                                                    \
+    OP(ABS_MAX, larger(fabsf(x), fabsf(y)))                                                    \
+    OP(ABS_MIN, smaller(fabsf(x), fabsf(y)))                                                   \
+    OP(RELU, larger(x, 0.0f))                                                                  \
+    OP(SQUARE, x *x)
 
 bool
 cps_alu_f32(unsigned op, const float *a, int sa, const float *b, int sb, float *out, int64_t n)
 {
     switch (op) {
-#define OP(name, expr)                                                                           \
-    case CPS_ALU_##name:                                                                         \
-        if (sa == 1 && sb == 1) {                                                                \
-            for (int64_t i = 0; i < n; i++) {                                                    \
-                float x = a[i], y = b[i];                                                        \
-                (void)y;                                                                         \
-                out[i] = (expr);                                                                 \
-            }                                                                                    \
-        } else if (sa == 1) {                                                                    \
-            float y = b[0];                                                                      \
-            (void)y;                                                                             \
-            for (int64_t i = 0; i < n; i++) {                                                    \
-                float x = a[i];                                                                  \
-                out[i] = (expr);                                                                 \
-            }                                                                                    \
-        } else {                                                                                 \
-            float x = a[0];                                                                      \
-            for (int64_t i = 0; i < n; i++) {                                                    \
-                float y = b[i * sb];                                                             \
-                (void)y;                                                                         \
-                out[i] = (expr);                                                                 \
-            }                                                                                    \
-        }                                                                                        \
+#define OP(name, expr)                                                                         \
+    case CPS_ALU_##name:                                                                       \
+        if (sa == 1 && sb == 1) {                                                              \
+            for (int64_t i = 0; i < n; i++) {                                                  \
+                float x = a[i], y = b[i];                                                      \
+                (void)y;                                                                       \
+                out[i] = (expr);                                                               \
+            }                                                                                  \
+        } else if (sa == 1) {                                                                  \
+            float y = b[0];                                                                    \
+            (void)y;                                                                           \
+            for (int64_t i = 0; i < n; i++) {                                                  \
+                float x = a[i];                                                                \
+                out[i] = (expr);                                                               \
+            }                                                                                  \
+        } else {                                                                               \
+            float x = a[0];                                                                    \
+            for (int64_t i = 0; i < n; i++) {                                                  \
+                float y = b[i * sb];                                                           \
+                (void)y;                                                                       \
+                out[i] = (expr);                                                               \
+            }                                                                                  \
+        }                                                                                      \
         return true;
         OPERATORS(OP)
 #undef OP
@@ -279,50 +280,50 @@ in_range(double x, int lo, int hi)
     return m == 0 || !isfinite(m) || (m >= ldexp(1, lo) && m <= ldexp(1, hi));
 }
 
-#define FUNCTIONS(FN)                                                                            \
-    FN(IDENTITY, x)                                                                              \
-    FN(COPY, x)                                                                                  \
-    FN(RELU, x < 0 ? 0 : x)                                                                      \
-    FN(LRELU, x < 0 ? 0.01 * x : x)                                                              \
-    FN(PRELU, x < 0 ? 0 * x : x)                                                                 \
-    FN(SIGMOID, sigmoid(x))                                                                      \
-    FN(TANH, tanh(x))                                                                            \
-    FN(EXP, exp(x))                                                                              \
-    FN(SQRT, in_range(x, -116, 118) ? sqrt(x) : (double)NAN)                                     \
-    FN(SOFTPLUS, softplus(x))                                                                    \
-    FN(LN, in_range(x, -64, 64) ? log(x) : (double)NAN)                                          \
-    FN(SIN, sine(x))                                                                             \
-    FN(ERF, erf(x))                                                                              \
-    FN(DERIVATIVE_ERF, M_2_SQRTPI * exp(-x * x))                                                 \
-    FN(GELU, fading(x, cdf(x)))                                                                  \
-    FN(MISH, fading(x, tanh(softplus(x))))                                                       \
-    FN(GELU_APPRX_TANH,                                                                          \
-       fading(x, sigmoid(2 * 0.79788456080286535588 * (x + 0.044715 * x * x * x))))              \
-    FN(GELU_APPRX_SIGMOID, fading(x, sigmoid(1.702 * x)))                                        \
-    FN(ARCTAN, fabs(x) <= M_PI_2 ? atan(x) : (double)NAN)                                        \
-    FN(RSQRT, in_range(x, -87, 97) ? 1 / sqrt(x) : (double)NAN)                                  \
-    FN(SQUARE, x * x)                                                                            \
-    FN(SIGN, x > 0 ? 1 : x < 0 ? -1 : x)                                                         \
-    FN(DERIVATIVE_GELU, cdf(x) + fading(x, exp(-x * x / 2) * 0.39894228040143267794))            \
-    FN(ABS, fabs(x))                                                                             \
-    FN(ABS_RECIPROCAL_SQRT, 1 / sqrt(fabs(x)))                                                   \
-    FN(IS_FINITE, isfinite(x) ? 1 : 0)                                                           \
-    FN(SILU, fading(x, sigmoid(x)))                                                              \
-    FN(DERIVATIVE_SILU, silu_slope(x))                                                           \
-    FN(DERIVATIVE_GELU_APPRX_SIGMOID, swish_slope(x))                                            \
-    FN(RECIPROCAL, in_range(x, -42, 42) ? 1 / x : (double)NAN)                                   \
+#define FUNCTIONS(FN)                                                                          \
+    FN(IDENTITY, x)                                                                            \
+    FN(COPY, x)                                                                                \
+    FN(RELU, x < 0 ? 0 : x)                                                                    \
+    FN(LRELU, x < 0 ? 0.01 * x : x)                                                            \
+    FN(PRELU, x < 0 ? 0 * x : x)                                                               \
+    FN(SIGMOID, sigmoid(x))                                                                    \
+    FN(TANH, tanh(x))                                                                          \
+    FN(EXP, exp(x))                                                                            \
+    FN(SQRT, in_range(x, -116, 118) ? sqrt(x) : (double)NAN)                                   \
+    FN(SOFTPLUS, softplus(x))                                                                  \
+    FN(LN, in_range(x, -64, 64) ? log(x) : (double)NAN)                                        \
+    FN(SIN, sine(x))                                                                           \
+    FN(ERF, erf(x))                                                                            \
+    FN(DERIVATIVE_ERF, M_2_SQRTPI *exp(-x *x))                                                 \
+    FN(GELU, fading(x, cdf(x)))                                                                \
+    FN(MISH, fading(x, tanh(softplus(x))))                                                     \
+    FN(GELU_APPRX_TANH,                                                                        \
+       fading(x, sigmoid(2 * 0.79788456080286535588 * (x + 0.044715 * x * x * x))))            \
+    FN(GELU_APPRX_SIGMOID, fading(x, sigmoid(1.702 * x)))                                      \
+    FN(ARCTAN, fabs(x) <= M_PI_2 ? atan(x) : (double)NAN)                                      \
+    FN(RSQRT, in_range(x, -87, 97) ? 1 / sqrt(x) : (double)NAN)                                \
+    FN(SQUARE, x *x)                                                                           \
+    FN(SIGN, x > 0 ? 1 : x < 0 ? -1 : x)                                                       \
+    FN(DERIVATIVE_GELU, cdf(x) + fading(x, exp(-x * x / 2) * 0.39894228040143267794))          \
+    FN(ABS, fabs(x))                                                                           \
+    FN(ABS_RECIPROCAL_SQRT, 1 / sqrt(fabs(x)))                                                 \
+    FN(IS_FINITE, isfinite(x) ? 1 : 0)                                                         \
+    FN(SILU, fading(x, sigmoid(x)))                                                            \
+    FN(DERIVATIVE_SILU, silu_slope(x))                                                         \
+    FN(DERIVATIVE_GELU_APPRX_SIGMOID, swish_slope(x))                                          \
+    FN(RECIPROCAL, in_range(x, -42, 42) ? 1 / x : (double)NAN)                                 \
     FN(MEMSET_ZERO, 0 * (x == x))
 
 bool
 cps_act_f32(unsigned fn, const float *in, float *out, int64_t n)
 {
     switch (fn) {
-#define FN(name, expr)                                                                           \
-    case CPS_ACTFN_##name:                                                                       \
-        for (int64_t i = 0; i < n; i++) {                                                        \
-            double x = (double)in[i];                                                            \
-            out[i] = (float)(expr);                                                              \
-        }                                                                                        \
+#define FN(name, expr)                                                                         \
+    case CPS_ACTFN_##name:                                                                     \
+        for (int64_t i = 0; i < n; i++) {                                                      \
+            double x = (double)in[i];                                                          \
+            out[i] = (float)(expr);                                                            \
+        }                                                                                      \
         return true;
         FUNCTIONS(FN)
 #undef FN

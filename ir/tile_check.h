@@ -1,5 +1,5 @@
-/* Inside the tile verifier: structure (tile_verify.c, target independent, also what the evaluator
- * relies on) and the rules of engines and generations (tile_rules.c). */
+/* Inside the tile verifier: structure (tile_verify.c, target independent, also what the
+ * evaluator relies on) and the rules of engines and generations (tile_rules.c). */
 #ifndef CPS_IR_TILE_CHECK_H
 #define CPS_IR_TILE_CHECK_H
 

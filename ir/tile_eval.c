@@ -1,7 +1,8 @@
-/* The tile evaluator's driver: one program on one core, in order, on host memory. On-chip buffers
- * come into being at first use and go after their last, so unrolled programs of many tiles stay
- * small. A program is checked for structure first; a mistake found while running (something read
- * before it was written, an index outside) ends the run. Engines' arithmetic is in tile_alu.c. */
+/* The tile evaluator's driver: one program on one core, in order, on host memory. On-chip
+ * buffers come into being at first use and go after their last, so unrolled programs of many
+ * tiles stay small. A program is checked for structure first; a mistake found while running
+ * (something read before it was written, an index outside) ends the run. Engines' arithmetic is
+ * in tile_alu.c. */
 #include "ir/tile_eval.h"
 
 #include "codegen/isa/target.h"
@@ -27,10 +28,10 @@ cps_te_fail(cps_te *e, cps_code code, const char *fmt, ...)
 /* ---- plan: where blocks end, when buffers go ---- */
 
 typedef struct plan {
-    uint32_t *match;   // LOOP, WHEN: their END; ELSE: its END; END: what it closes
-    uint32_t *branch;  // WHEN: its ELSE or END
-    uint32_t *first;   // per instruction: first buffer whose last use it is
-    uint32_t *next;    // per buffer: next of the same instruction
+    uint32_t *match;  // LOOP, WHEN: their END; ELSE: its END; END: what it closes
+    uint32_t *branch; // WHEN: its ELSE or END
+    uint32_t *first;  // per instruction: first buffer whose last use it is
+    uint32_t *next;   // per buffer: next of the same instruction
 } plan;
 
 static void
@@ -138,7 +139,8 @@ typedef struct loop {
     int32_t i, end;
 } loop;
 
-// Sequencer instructions; *pc moves on. `freed` says whether buffers may go at this instruction.
+// Sequencer instructions; *pc moves on. `freed` says whether buffers may go at this
+// instruction.
 static bool
 control(cps_te *e, const plan *p, loop *loops, int *depth, uint32_t *pc, bool *freed)
 {

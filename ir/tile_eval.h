@@ -5,8 +5,8 @@
 #include "codegen/isa/isa.h"
 #include "ir/tile_check.h"
 
-/* A buffer in memory: partitions `row` bytes apart (HBM: one row). `def` has a byte for each byte
- * of `data`, 1 where something was written; NULL: all of it counts as written. */
+/* A buffer in memory: partitions `row` bytes apart (HBM: one row). `def` has a byte for each
+ * byte of `data`, 1 where something was written; NULL: all of it counts as written. */
 typedef struct cps_temem {
     uint8_t *data, *def;
     int64_t row;
@@ -24,10 +24,10 @@ typedef struct cps_tewalk {
 typedef struct cps_teat {
     const cps_tview *v;
     const cps_temem *m;
-    int64_t base;   /* byte offset of the first element in m->data */
-    int64_t n;      /* elements per partition, or of the tensor */
-    unsigned es;    /* bytes of an element */
-    cps_tewalk w;   /* free axes */
+    int64_t base; /* byte offset of the first element in m->data */
+    int64_t n;    /* elements per partition, or of the tensor */
+    unsigned es;  /* bytes of an element */
+    cps_tewalk w; /* free axes */
 } cps_teat;
 
 enum { CPS_TE_ROWS = 6 };
@@ -40,12 +40,12 @@ typedef struct cps_te {
     int32_t *reg;
     bool *reg_set;
     const cps_tinst *x;
-    float acc[2][128];      /* accumulators of ACT and DVE, by lane */
+    float acc[2][128]; /* accumulators of ACT and DVE, by lane */
     bool acc_set[2][128];
-    int64_t room;           /* elements of each scratch row */
+    int64_t room; /* elements of each scratch row */
     float *row[CPS_TE_ROWS];
-    uint8_t *raw;           /* 8 bytes an element */
-    uint8_t *stage;         /* results of all lanes, when they may not be stored at once */
+    uint8_t *raw;   /* 8 bytes an element */
+    uint8_t *stage; /* results of all lanes, when they may not be stored at once */
     size_t stage_room;
     bool staged;
 } cps_te;
@@ -76,8 +76,8 @@ bool cps_te_stage(cps_te *e, const cps_teat *out, unsigned lanes);
 void cps_te_flush(cps_te *e, const cps_teat *out, unsigned lanes);
 
 /* ---- arithmetic (tile_alu.c) ---- */
-/* out[i] = a[i*sa] op b[i*sb], rounded to binary32; strides 0 or 1. False for an operator without
- * a binary32 form. */
+/* out[i] = a[i*sa] op b[i*sb], rounded to binary32; strides 0 or 1. False for an operator
+ * without a binary32 form. */
 bool cps_alu_f32(unsigned op, const float *a, int sa, const float *b, int sb, float *out,
                  int64_t n);
 float cps_alu_f32_identity(unsigned op);
@@ -87,10 +87,10 @@ bool cps_alu_compare(unsigned op, int64_t a, int64_t b); /* IS_EQ ... IS_NE */
 bool cps_act_f32(unsigned fn, const float *in, float *out, int64_t n);
 
 /* ---- instructions ---- */
-bool cps_te_vector(cps_te *e);   /* ACT, DVE, POOL: tile_eval_vec.c, tile_eval_row.c */
+bool cps_te_vector(cps_te *e); /* ACT, DVE, POOL: tile_eval_vec.c, tile_eval_row.c */
 bool cps_te_rowwise(cps_te *e);
-bool cps_te_pe(cps_te *e);       /* tile_eval_pe.c */
-bool cps_te_dma(cps_te *e);      /* tile_eval_dma.c */
+bool cps_te_pe(cps_te *e);                                    /* tile_eval_pe.c */
+bool cps_te_dma(cps_te *e);                                   /* tile_eval_dma.c */
 bool cps_te_int(cps_te *e, const cps_toper *o, int32_t *out); /* number or register */
 
 #endif

@@ -1,8 +1,8 @@
-/* DMA: elements of the source in row-major order of all its axes (partition first on chip) go to
- * the elements of the destination in the same order. Equal dtypes move bits, others convert through
- * binary32; accumulating transfers add in binary32. The source is read whole before anything is
- * written. An index tile moves axis 0 of one side: its rows are transferred one by one; a row
- * outside the tensor is an error, or left out when `oob` says so. */
+/* DMA: elements of the source in row-major order of all its axes (partition first on chip) go
+ * to the elements of the destination in the same order. Equal dtypes move bits, others convert
+ * through binary32; accumulating transfers add in binary32. The source is read whole before
+ * anything is written. An index tile moves axis 0 of one side: its rows are transferred one by
+ * one; a row outside the tensor is an error, or left out when `oob` says so. */
 #include "ir/tile_eval.h"
 
 #include <stdlib.h>
@@ -55,8 +55,8 @@ add(cps_te *e, const cps_teat *from, const cps_teat *to, int64_t base, const cps
 
 // n elements along two walks.
 static bool
-transfer(cps_te *e, const cps_teat *from, int64_t fbase, const cps_tewalk *fw, const cps_teat *to,
-         int64_t tbase, const cps_tewalk *tw, int64_t n)
+transfer(cps_te *e, const cps_teat *from, int64_t fbase, const cps_tewalk *fw,
+         const cps_teat *to, int64_t tbase, const cps_tewalk *tw, int64_t n)
 {
     if (!cps_te_defined(e, from, fbase, fw))
         return false;
@@ -114,7 +114,8 @@ transposing(cps_te *e, const cps_teat *from, const cps_teat *to)
     for (int i = 0; i < n && same; i++)
         same = fn[i] == tn[i];
     if (!same)
-        return cps_te_fail(e, CPS_E5107, "the result is not the source with its last two axes "
+        return cps_te_fail(e, CPS_E5107,
+                           "the result is not the source with its last two axes "
                            "swapped");
     cps_tewalk fw = {.run = from->es}, tw = {.run = to->es};
     int64_t count = 1;
@@ -131,10 +132,10 @@ transposing(cps_te *e, const cps_teat *from, const cps_teat *to)
 // Row r of a side: base and walk of its part of the transfer.
 typedef struct side {
     const cps_teat *at;
-    const cps_tview *index;   // NULL: plain
+    const cps_tview *index; // NULL: plain
     cps_teat iat;
-    cps_tewalk row;           // what one row walks
-    int64_t step;             // bytes between rows of a plain side
+    cps_tewalk row; // what one row walks
+    int64_t step;   // bytes between rows of a plain side
 } side;
 
 static bool
@@ -152,7 +153,8 @@ side_of(cps_te *e, const cps_teat *at, int64_t rows, side *s)
     }
     int first = v->parts ? 0 : 1;
     if (v->parts ? v->parts != rows : v->nd < 1 || v->d[0].num != rows)
-        return cps_te_fail(e, CPS_E5107, "%lld rows are indexed, the other side has another number",
+        return cps_te_fail(e, CPS_E5107,
+                           "%lld rows are indexed, the other side has another number",
                            (long long)rows);
     for (int i = v->nd - 1; i >= first; i--)
         cps_te_axis(&s->row, v->d[i].step * at->es, v->d[i].num);
@@ -179,9 +181,9 @@ row_at(cps_te *e, const side *s, int64_t r, int64_t *base, bool *skip)
     if (i >= 0 && lo + moved >= 0 && hi + moved < all)
         return true;
     *skip = cps_tinst_get(e->x, CPS_TA_OOB, 0) == 1;
-    return *skip || cps_te_fail(e, CPS_E8102, "index %lld (row %lld) is outside '%s'", (long long)i,
-                                (long long)r, cps_tc_buf(e->f, v)->name
-                                                  ? cps_tc_buf(e->f, v)->name : "");
+    return *skip || cps_te_fail(e, CPS_E8102, "index %lld (row %lld) is outside '%s'",
+                                (long long)i, (long long)r,
+                                cps_tc_buf(e->f, v)->name ? cps_tc_buf(e->f, v)->name : "");
 }
 
 static bool
@@ -219,5 +221,6 @@ cps_te_dma(cps_te *e)
     int64_t fb, tb;
     whole(&from, &fb, &fw);
     whole(&to, &tb, &tw);
-    return transfer(e, &from, fb, &fw, &to, tb, &tw, from.n * CPS_MAX((int64_t)from.v->parts, 1));
+    return transfer(e, &from, fb, &fw, &to, tb, &tw,
+                    from.n * CPS_MAX((int64_t)from.v->parts, 1));
 }

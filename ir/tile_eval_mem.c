@@ -30,29 +30,29 @@ cps_te_axis(cps_tewalk *w, int64_t step, int64_t num)
 }
 
 // Runs `body` with `at`, the offset of each row of the innermost axis, and advances.
-#define EACH_ROW(w, at, body)                                                                    \
-    do {                                                                                         \
-        int64_t idx_[CPS_TILE_DIMS + 1] = {0}, at = 0;                                           \
-        int last_ = (w)->nd - 1, k_;                                                             \
-        for (;;) {                                                                               \
-            body;                                                                                \
-            for (k_ = last_ - 1; k_ >= 0; k_--) {                                                \
-                at += (w)->step[k_];                                                             \
-                if (++idx_[k_] < (w)->num[k_])                                                   \
-                    break;                                                                       \
-                at -= (w)->step[k_] * (w)->num[k_];                                              \
-                idx_[k_] = 0;                                                                    \
-            }                                                                                    \
-            if (k_ < 0)                                                                          \
-                break;                                                                           \
-        }                                                                                        \
+#define EACH_ROW(w, at, body)                                                                  \
+    do {                                                                                       \
+        int64_t idx_[CPS_TILE_DIMS + 1] = {0}, at = 0;                                         \
+        int last_ = (w)->nd - 1, k_;                                                           \
+        for (;;) {                                                                             \
+            body;                                                                              \
+            for (k_ = last_ - 1; k_ >= 0; k_--) {                                              \
+                at += (w)->step[k_];                                                           \
+                if (++idx_[k_] < (w)->num[k_])                                                 \
+                    break;                                                                     \
+                at -= (w)->step[k_] * (w)->num[k_];                                            \
+                idx_[k_] = 0;                                                                  \
+            }                                                                                  \
+            if (k_ < 0)                                                                        \
+                break;                                                                         \
+        }                                                                                      \
     } while (0)
 
-#define MOVE(T, to, from)                                                                        \
-    for (int64_t i_ = 0; i_ < n; i_++) {                                                         \
-        T t_;                                                                                    \
-        memcpy(&t_, from, sizeof t_);                                                            \
-        memcpy(to, &t_, sizeof t_);                                                              \
+#define MOVE(T, to, from)                                                                      \
+    for (int64_t i_ = 0; i_ < n; i_++) {                                                       \
+        T t_;                                                                                  \
+        memcpy(&t_, from, sizeof t_);                                                          \
+        memcpy(to, &t_, sizeof t_);                                                            \
     }
 
 void
@@ -144,10 +144,13 @@ cps_te_defined(cps_te *e, const cps_teat *at, int64_t base, const cps_tewalk *w)
     const char *name = b->name ? b->name : "";
     int64_t byte = base + hole;
     if (cps_on_chip(b))
-        return cps_te_fail(e, CPS_E8101, "reads byte %lld of partition %lld of '%s' (buffer %u), "
-                           "which nothing has written", (long long)(byte % at->m->row),
-                           (long long)(byte / at->m->row), name, at->v->buf);
-    return cps_te_fail(e, CPS_E8101, "reads byte %lld of '%s' (buffer %u), which nothing has written",
+        return cps_te_fail(e, CPS_E8101,
+                           "reads byte %lld of partition %lld of '%s' (buffer %u), "
+                           "which nothing has written",
+                           (long long)(byte % at->m->row), (long long)(byte / at->m->row), name,
+                           at->v->buf);
+    return cps_te_fail(e, CPS_E8101,
+                       "reads byte %lld of '%s' (buffer %u), which nothing has written",
                        (long long)byte, name, at->v->buf);
 }
 
@@ -184,15 +187,18 @@ cps_te_place(cps_te *e, const cps_tview *v, cps_teat *at)
     if (v->reg) {
         const cps_tbuf *b = cps_tc_buf(e->f, v);
         if (!e->reg_set[v->reg])
-            return cps_te_fail(e, CPS_E8101, "register %u moves a view before it was set", v->reg);
+            return cps_te_fail(e, CPS_E8101, "register %u moves a view before it was set",
+                               v->reg);
         off += (int64_t)e->reg[v->reg] * v->reg_step;
         cps_tc_reach(v, v->index ? 1 : 0, &lo, &hi);
         lo += off - v->off;
         hi += off - v->off;
         if (lo < 0 || hi >= cps_tbuf_bytes(b) / es)
-            return cps_te_fail(e, CPS_E8102, "register %u, now %d, moves a view of '%s' to elements "
-                               "%lld..%lld of %lld", v->reg, e->reg[v->reg], b->name ? b->name : "",
-                               (long long)lo, (long long)hi, (long long)(cps_tbuf_bytes(b) / es));
+            return cps_te_fail(e, CPS_E8102,
+                               "register %u, now %d, moves a view of '%s' to elements "
+                               "%lld..%lld of %lld",
+                               v->reg, e->reg[v->reg], b->name ? b->name : "", (long long)lo,
+                               (long long)hi, (long long)(cps_tbuf_bytes(b) / es));
     }
     at->base = v->part * at->m->row + off * es;
     at->w.run = es;

@@ -1,11 +1,11 @@
 /* The tensor engine: nc_matmul and nc_transpose.
  *
- * A product sums over the partitions in ascending order in binary32 (order taken from the systolic
- * array; not documented), then adds to PSUM in binary32. Products of types of up to 12 significant
- * bits are exact in binary32; those of fp32 go through binary64, in the two passes that the PE
- * takes for fp32 weights, each added to PSUM; tf32 operands are rounded to tf32 when they are
- * read. With double rows each partition holds two rows of K, the middle axis.
- * A transpose moves bits where the target has the pass-through path; on v2 it is a product with
+ * A product sums over the partitions in ascending order in binary32 (order taken from the
+ * systolic array; not documented), then adds to PSUM in binary32. Products of types of up to 12
+ * significant bits are exact in binary32; those of fp32 go through binary64, in the two passes
+ * that the PE takes for fp32 weights, each added to PSUM; tf32 operands are rounded to tf32
+ * when they are read. With double rows each partition holds two rows of K, the middle axis. A
+ * transpose moves bits where the target has the pass-through path; on v2 it is a product with
  * the identity, in which infinities and NaN spread over their column. */
 #include "ir/matmul.h"
 #include "ir/tile_eval.h"
@@ -86,7 +86,8 @@ product(cps_te *e, const cps_teat *w, const cps_teat *x, const cps_teat *o, floa
     if (wide(w)) {
         // Two passes: what is below the upper 12 bits of the weights' significands, then those.
         for (int64_t i = 0; i < k * w->n; i++) {
-            float v = wt[i], high = isfinite(v) ? cps_bits_f32(cps_f32_bits(v) & 0xFFFFF000u) : v;
+            float v = wt[i],
+                  high = isfinite(v) ? cps_bits_f32(cps_f32_bits(v) & 0xFFFFF000u) : v;
             rows[i] = isfinite(v) ? v - high : 0;
             wt[i] = high;
         }
@@ -121,8 +122,10 @@ pass_through(cps_te *e, const cps_teat *w, const cps_teat *x, const cps_teat *o,
                 hit = data[i * x->n + c] == 1 ? i : -1;
             }
         if (hits != 1 || hit < 0)
-            return cps_te_fail(e, CPS_E8104, "column %lld of the moving data of a transpose is not "
-                               "one 1 among zeros", (long long)c);
+            return cps_te_fail(e, CPS_E8104,
+                               "column %lld of the moving data of a transpose is not "
+                               "one 1 among zeros",
+                               (long long)c);
         pick[c] = hit;
     }
     for (int64_t i = 0; i < k; i++)
@@ -200,11 +203,10 @@ cps_te_pe(cps_te *e)
     if (!mem)
         cps_bug("out of memory");
     e->staged = false;
-    bool ok, on_pe = x->engine == CPS_PE ||
-                     cps_tc_buf(e->f, out.v)->space == CPS_PSUM;
+    bool ok, on_pe = x->engine == CPS_PE || cps_tc_buf(e->f, out.v)->space == CPS_PSUM;
     if (x->op == CPS_T_MATMUL)
         ok = cps_tinst_get(x, CPS_TA_TRANSPOSE, 0) ? pass_through(e, &in[0], &in[1], &out, mem)
-                                                    : product(e, &in[0], &in[1], &out, mem);
+                                                   : product(e, &in[0], &in[1], &out, mem);
     else if (x->nin > 1)
         ok = e->gen == CPS_V2 ? product(e, &in[0], &in[1], &out, mem)
                               : pass_through(e, &in[0], &in[1], &out, mem);

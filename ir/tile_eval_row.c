@@ -1,6 +1,6 @@
 /* Instructions that see a whole row, or other lanes: reductions, statistics, top-8 and matches,
- * shuffles, reductions over partitions. Statistics are computed in binary64 and rounded once: the
- * order of the device's sums is not documented. */
+ * shuffles, reductions over partitions. Statistics are computed in binary64 and rounded once:
+ * the order of the device's sums is not documented. */
 #include "ir/tile_eval.h"
 
 #include <math.h>
@@ -43,7 +43,8 @@ reduce_lane(cps_te *e, const cps_teat *x, const cps_teat *o, unsigned p)
         for (int64_t i = 0; i < o->n; i++) {
             uint32_t a = word(in + i * len * x->es, x->es);
             for (int64_t k = 1; k < len; k++)
-                a = cps_alu_bits((unsigned)op, a, word(in + (i * len + k) * x->es, x->es), width);
+                a = cps_alu_bits((unsigned)op, a, word(in + (i * len + k) * x->es, x->es),
+                                 width);
             memcpy(out + i * o->es, &a, CPS_MIN(o->es, 4u));
         }
         cps_te_store_raw(e, o, p, out);
@@ -61,7 +62,8 @@ reduce_lane(cps_te *e, const cps_teat *x, const cps_teat *o, unsigned p)
         else
             for (int64_t k = 0; k < len; k++)
                 if (!cps_alu_f32((unsigned)op, &a, 1, &r[k], 1, &a, 1))
-                    return cps_te_fail(e, CPS_E8104, "operator 0x%x does not reduce", (unsigned)op);
+                    return cps_te_fail(e, CPS_E8104, "operator 0x%x does not reduce",
+                                       (unsigned)op);
         y[i] = attr(e, CPS_TA_NEGATE, 0) ? -a : a;
     }
     cps_te_store(e, o, p, y);

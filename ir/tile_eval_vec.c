@@ -1,7 +1,7 @@
-/* Instructions of ACT, DVE and POOL that walk their operands in step, a lane at a time: a lane's
- * operands are read whole before its result is written. When an operand lies in the buffer of the
- * result but in other partitions, all results are kept aside until the last lane was read, as if
- * all lanes ran at once. */
+/* Instructions of ACT, DVE and POOL that walk their operands in step, a lane at a time: a
+ * lane's operands are read whole before its result is written. When an operand lies in the
+ * buffer of the result but in other partitions, all results are kept aside until the last lane
+ * was read, as if all lanes ran at once. */
 #include "ir/tile_eval.h"
 
 #include <float.h>
@@ -10,9 +10,9 @@
 
 typedef struct lanes {
     cps_teat out[2], in[3];
-    unsigned n;           // lanes
+    unsigned n; // lanes
     int64_t elems;
-    float sum[128];       // second result
+    float sum[128]; // second result
 } lanes;
 
 static int
@@ -89,7 +89,8 @@ apply(cps_te *e, int op, const float *a, int sa, const float *b, int sb, float *
     if (cps_alu_f32((unsigned)op, a, sa, b, sb, out, n))
         return true;
     const char *name = cps_alu_name((unsigned)op);
-    return cps_te_fail(e, CPS_E8104, "operator '%s' has no arithmetic form here", name ? name : "?");
+    return cps_te_fail(e, CPS_E8104, "operator '%s' has no arithmetic form here",
+                       name ? name : "?");
 }
 
 // v = v op s, or s op v.
@@ -142,8 +143,10 @@ accumulate(cps_te *e, lanes *l, unsigned p, int unit, unsigned op, const float *
     }
     if (cmd == 2) {
         if (!e->acc_set[unit][p])
-            return cps_te_fail(e, CPS_E8104, "adds to the accumulator of lane %u, which holds "
-                               "nothing", p);
+            return cps_te_fail(e, CPS_E8104,
+                               "adds to the accumulator of lane %u, which holds "
+                               "nothing",
+                               p);
         a = e->acc[unit][p];
     }
     if (cmd >= 2 && op == CPS_ALU_ADD)
@@ -167,8 +170,8 @@ activation(cps_te *e, lanes *l, unsigned p)
     float scale, bias, *v = e->row[0], *y = e->row[1];
     if (!scalar(e, l, 1, p, 1, &scale) || !scalar(e, l, 2, p, 0, &bias))
         return false;
-    bool plain = (fn == CPS_ACTFN_COPY || fn == CPS_ACTFN_IDENTITY) && scale == 1 && bias == 0 &&
-                 e->x->nout < 2 && !attr(e, CPS_TA_ACC, 0);
+    bool plain = (fn == CPS_ACTFN_COPY || fn == CPS_ACTFN_IDENTITY) && scale == 1 &&
+                 bias == 0 && e->x->nout < 2 && !attr(e, CPS_TA_ACC, 0);
     if (plain && x->v->dtype == o->v->dtype && e->gen >= CPS_V3) {
         uint8_t *raw = (uint8_t *)v; // from v3 on such copies keep every bit
         if (!cps_te_load_raw(e, x, p, raw))
@@ -282,8 +285,8 @@ tensor_scalar(cps_te *e, lanes *l, unsigned p)
         cps_te_store_raw(e, o, p, (uint8_t *)v);
         return true;
     }
-    if (!scalar(e, l, 1, p, 0, &s0) || !scalar(e, l, 2, p, 0, &s1) || !cps_te_load(e, x, p, v) ||
-        !with_scalar(e, op0, rev & 1, v, &s0, 0, l->elems) ||
+    if (!scalar(e, l, 1, p, 0, &s0) || !scalar(e, l, 2, p, 0, &s1) ||
+        !cps_te_load(e, x, p, v) || !with_scalar(e, op0, rev & 1, v, &s0, 0, l->elems) ||
         !with_scalar(e, op1, rev & 2, v, &s1, 0, l->elems))
         return false;
     cps_te_store(e, o, p, v);
@@ -388,7 +391,8 @@ fill(cps_te *e, lanes *l, unsigned p)
     return true;
 }
 
-// Data in the storage form of the result: the bits when the dtypes agree, else through binary32.
+// Data in the storage form of the result: the bits when the dtypes agree, else through
+// binary32.
 static bool
 as_result(cps_te *e, const cps_teat *x, const cps_teat *o, unsigned p, uint8_t *out)
 {
@@ -461,7 +465,8 @@ range_select(cps_te *e, lanes *l, unsigned p)
     for (int64_t i = 0; i < l->elems; i++) {
         // Positions are binary32 numbers, exact below 2^24.
         float at = (float)(attr(e, CPS_TA_BASE, 0) + i), a, b;
-        if (!apply(e, (int)op0, &at, 1, &lo, 1, &a, 1) || !apply(e, (int)op1, &at, 1, &hi, 1, &b, 1))
+        if (!apply(e, (int)op0, &at, 1, &lo, 1, &a, 1) ||
+            !apply(e, (int)op1, &at, 1, &hi, 1, &b, 1))
             return false;
         v[i] = a != 0 && b != 0 ? v[i] : -FLT_MAX;
     }
@@ -477,8 +482,8 @@ affine(const cps_te *e, const lanes *l, unsigned p, int32_t *out)
 {
     const cps_tview *v = l->out[0].v;
     cps_tlist none = {.n = v->nd};
-    const cps_tlist *s = e->x->set >> CPS_TA_PATTERN & 1
-                             ? &e->f->lists.data[e->x->attr[CPS_TA_PATTERN]] : &none;
+    const cps_tlist *s =
+        e->x->set >> CPS_TA_PATTERN & 1 ? &e->f->lists.data[e->x->attr[CPS_TA_PATTERN]] : &none;
     bool counted = s->n > 0 && s->n <= 16 && s->v[s->n];
     uint32_t at = (uint32_t)attr(e, CPS_TA_BASE, 0) + (uint32_t)attr(e, CPS_TA_CHANNEL, 0) * p;
     int64_t idx[32] = {0};
@@ -582,8 +587,8 @@ place(cps_te *e, lanes *l)
             continue;
         if (!cps_te_at(e, &x->in[k], &l->in[k]) || !numbers(e, &l->in[k]))
             return false;
-        apart = apart || (l->in[k].v->buf == l->out[0].v->buf &&
-                          l->in[k].v->part != l->out[0].v->part);
+        apart = apart ||
+                (l->in[k].v->buf == l->out[0].v->buf && l->in[k].v->part != l->out[0].v->part);
     }
     return !apart || x->op == CPS_T_COPY_PRED || cps_te_stage(e, &l->out[0], l->n);
 }

@@ -1,6 +1,6 @@
-/* Tile text in: buffers, then instructions, each on what stands before. What comes out has valid
- * ids, known dtypes and attribute kinds; everything else is the verifier's. The first mistake ends
- * the reading. */
+/* Tile text in: buffers, then instructions, each on what stands before. What comes out has
+ * valid ids, known dtypes and attribute kinds; everything else is the verifier's. The first
+ * mistake ends the reading. */
 #include "codegen/isa/isa.h"
 #include "ir/scan.h"
 #include "ir/tile_text.h"
@@ -80,7 +80,8 @@ parse_bytes(ctx *c, cps_tbuf *b)
         for (const char *h = c->s.str; *h; h += 2) {
             int hi = hex_digit(h[0]), lo = hi < 0 ? -1 : hex_digit(h[1]);
             if (lo < 0 || n == want) {
-                cps_scan_fail(&c->s, CPS_E9104, "%zu bytes in hexadecimal must stand here", want);
+                cps_scan_fail(&c->s, CPS_E9104, "%zu bytes in hexadecimal must stand here",
+                              want);
                 return;
             }
             p[n++] = (uint8_t)(hi << 4 | lo);
@@ -140,7 +141,8 @@ parse_buf(ctx *c)
     b.rank = t.rank;
     memcpy(b.dim, t.dim, sizeof b.dim);
     if (b.space == CPS_HBM)
-        b.role = (cps_role)one_of(c, cps_role_names, CPS_ROLES, "local, in, out, inout or data");
+        b.role =
+            (cps_role)one_of(c, cps_role_names, CPS_ROLES, "local, in, out, inout or data");
     parse_clauses(c, &b);
     b.loc = cps_scan_span(&c->s, begin);
     if (cps_scan_word(&c->s, "loc"))
@@ -243,8 +245,9 @@ operand_here(const ctx *c)
 {
     const cps_scan *s = &c->s;
     return s->tok == CPS_TOK_VALUE || s->tok == CPS_TOK_INT || s->tok == CPS_TOK_FLOAT ||
-           (s->tok == CPS_TOK_IDENT && (strcmp(s->str, "_") == 0 || strcmp(s->str, "inf") == 0 ||
-                                        strcmp(s->str, "nan") == 0));
+           (s->tok == CPS_TOK_IDENT &&
+            (strcmp(s->str, "_") == 0 || strcmp(s->str, "inf") == 0 ||
+             strcmp(s->str, "nan") == 0));
 }
 
 static uint8_t
@@ -329,7 +332,8 @@ parse_attrs(ctx *c, cps_tinst *x)
             return;
         }
         if (x->set >> k & 1) {
-            cps_scan_fail(&c->s, CPS_E9103, "attribute '%s' is given twice", cps_tattrs[k].name);
+            cps_scan_fail(&c->s, CPS_E9103, "attribute '%s' is given twice",
+                          cps_tattrs[k].name);
             return;
         }
         cps_scan_next(&c->s);
@@ -423,8 +427,8 @@ cps_tile_parse(cps_arena *a, const char *text, size_t n, uint32_t file, cps_diag
     cps_scan_next(s);
     if (!cps_scan_word(s, "on"))
         cps_scan_fail(s, CPS_E9101, "'on' is missing here");
-    c.f->target = s->tok == CPS_TOK_STR ? cps_scan_string(s, "a target")
-                                        : cps_scan_ident(s, "a target");
+    c.f->target =
+        s->tok == CPS_TOK_STR ? cps_scan_string(s, "a target") : cps_scan_ident(s, "a target");
     if (!cps_scan_word(s, "core"))
         cps_scan_fail(s, CPS_E9101, "'core' is missing here");
     c.f->core = (int)cps_scan_int(s, 0, 1023, "a core");

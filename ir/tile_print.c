@@ -1,6 +1,6 @@
 /* Tile text out. Buffers print with their id, views in place where they are used, attributes in
- * the order of tattr.def. The content of package constants is part of the text: elements when few,
- * else bytes in hexadecimal, 64 a string. tile_parse.c reads all of it back. */
+ * the order of tattr.def. The content of package constants is part of the text: elements when
+ * few, else bytes in hexadecimal, 64 a string. tile_parse.c reads all of it back. */
 #include "codegen/isa/isa.h"
 #include "ir/scan.h"
 #include "ir/tile_text.h"

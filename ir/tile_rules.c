@@ -1,7 +1,7 @@
-/* The tile verifier, rules of engines and generations: which engine reaches which memory and runs
- * which form, where partitions may start, what the PE takes, which dtypes an instruction has. The
- * facts come from the target description; each rule cites where it is documented. An instruction
- * without an engine passes when one engine of its row could run it. */
+/* The tile verifier, rules of engines and generations: which engine reaches which memory and
+ * runs which form, where partitions may start, what the PE takes, which dtypes an instruction
+ * has. The facts come from the target description; each rule cites where it is documented. An
+ * instruction without an engine passes when one engine of its row could run it. */
 #include "codegen/isa/isa.h"
 #include "codegen/isa/target.h"
 #include "ir/tile_check.h"
@@ -21,7 +21,8 @@ cps_tile_rules_bufs(const cps_tfunc *f, const cps_target *t, cps_diags *d)
         if (!cps_on_chip(b))
             continue;
         bool psum = b->space == CPS_PSUM;
-        int64_t room = psum ? t->psum_banks * t->psum_bank_bytes : t->sbuf_bytes - t->sbuf_reserve;
+        int64_t room =
+            psum ? t->psum_banks * t->psum_bank_bytes : t->sbuf_bytes - t->sbuf_reserve;
         int64_t bytes = cps_tbuf_bytes(b), at = CPS_MAX(b->pin_byte, 0);
         int64_t part = b->placed ? b->part : CPS_MAX(b->pin_part, 0);
         at = b->placed ? (int64_t)b->byte : at;
@@ -34,8 +35,8 @@ cps_tile_rules_bufs(const cps_tfunc *f, const cps_target *t, cps_diags *d)
                       name, (long long)at, (long long)(at + bytes - 1), space, (long long)room);
             ok = false;
         } else if (part + b->dim[0] > t->sbuf_partitions) {
-            cps_error(d, CPS_E5113, b->loc, "buffer '%s' takes partitions %lld..%lld of %lld", name,
-                      (long long)part, (long long)(part + b->dim[0] - 1),
+            cps_error(d, CPS_E5113, b->loc, "buffer '%s' takes partitions %lld..%lld of %lld",
+                      name, (long long)part, (long long)(part + b->dim[0] - 1),
                       (long long)t->sbuf_partitions);
             ok = false;
         } else if (b->pin_bank >= 0 && (!psum || b->pin_bank >= t->psum_banks)) {
@@ -116,7 +117,8 @@ refusal(const cps_tfunc *f, const cps_tinst *x, const cps_target *t, cps_engine 
         bool special = c == CPS_ALUC_SPECIAL || c == CPS_ALUC_INT || c == CPS_ALUC_CRC;
         if (special && e != CPS_POOL) // isa-semantics 2.5
             return "only POOL has this operator";
-        if (c == CPS_ALUC_BITVEC && (e == CPS_ACT || (e == CPS_POOL && x->op != CPS_T_TENSOR_TENSOR)))
+        if (c == CPS_ALUC_BITVEC &&
+            (e == CPS_ACT || (e == CPS_POOL && x->op != CPS_T_TENSOR_TENSOR)))
             return "it has no bitwise form";
     }
     if (e == CPS_ACT && x->op == CPS_T_TENSOR_SCALAR && (!t->act_copies || !scale_and_shift(x)))
@@ -202,7 +204,9 @@ check_starts(const cps_tfunc *f, const cps_tinst *x, cps_diags *d)
         if (n > 64 ? p != 0 : n > 32 ? p % 64 != 0 : p % 32 != 0)
             FAIL(E5105, "%u partitions of '%s' start at %u, may at %s", n,
                  cps_tc_buf(f, v)->name ? cps_tc_buf(f, v)->name : "", p,
-                 n > 64 ? "0" : n > 32 ? "0 and 64" : "0, 32, 64 and 96");
+                 n > 64   ? "0"
+                 : n > 32 ? "0 and 64"
+                          : "0, 32, 64 and 96");
     }
     return true;
 }
@@ -252,7 +256,8 @@ bitwise_dtypes(const cps_tfunc *f, const cps_tinst *x, const cps_target *t, cps_
         if (c == CPS_ALUC_BOTH || x->op == CPS_T_AFFINE_SELECT)
             continue;
         bool bits = c == CPS_ALUC_BITVEC || c == CPS_ALUC_CRC;
-        if (first != CPS_ALUC_BOTH && bits != (first == CPS_ALUC_BITVEC || first == CPS_ALUC_CRC))
+        if (first != CPS_ALUC_BOTH &&
+            bits != (first == CPS_ALUC_BITVEC || first == CPS_ALUC_CRC))
             FAIL(E5110, "bitwise and arithmetic operators do not mix in one instruction");
         first = c;
         if (c == CPS_ALUC_INT && x->op != CPS_T_TENSOR_TENSOR)
@@ -285,10 +290,11 @@ compares(int op)
 static bool
 reduces(int op)
 {
-    static const uint8_t ops[] = {CPS_ALU_ADD, CPS_ALU_SUBTRACT, CPS_ALU_MULT, CPS_ALU_MAX,
-                                  CPS_ALU_MIN, CPS_ALU_LOGICAL_AND, CPS_ALU_LOGICAL_OR,
-                                  CPS_ALU_LOGICAL_XOR, CPS_ALU_BITWISE_AND, CPS_ALU_BITWISE_OR,
-                                  CPS_ALU_BITWISE_XOR, CPS_ALU_ABS_MAX, CPS_ALU_ABS_MIN};
+    static const uint8_t ops[] = {CPS_ALU_ADD,        CPS_ALU_SUBTRACT,    CPS_ALU_MULT,
+                                  CPS_ALU_MAX,        CPS_ALU_MIN,         CPS_ALU_LOGICAL_AND,
+                                  CPS_ALU_LOGICAL_OR, CPS_ALU_LOGICAL_XOR, CPS_ALU_BITWISE_AND,
+                                  CPS_ALU_BITWISE_OR, CPS_ALU_BITWISE_XOR, CPS_ALU_ABS_MAX,
+                                  CPS_ALU_ABS_MIN};
     for (size_t i = 0; i < sizeof ops; i++)
         if (op == ops[i])
             return true;
@@ -359,10 +365,11 @@ check_matmul(const cps_tfunc *f, const cps_tinst *x, const cps_target *t, cps_di
                               cps_dtype_name(o->dtype))) &&
                check_bank(f, x, t, o, d);
     if (!pe_dtype(w->dtype, t->gen) || !pe_dtype(m->dtype, t->gen))
-        FAIL(E5108, "%s @ %s on %s", cps_dtype_name(w->dtype), cps_dtype_name(m->dtype), t->name);
+        FAIL(E5108, "%s @ %s on %s", cps_dtype_name(w->dtype), cps_dtype_name(m->dtype),
+             t->name);
     if (w32 != m32)
-        FAIL(E5108, "%s @ %s: fp32 and tf32 go with fp32 and tf32 only", cps_dtype_name(w->dtype),
-             cps_dtype_name(m->dtype));
+        FAIL(E5108, "%s @ %s: fp32 and tf32 go with fp32 and tf32 only",
+             cps_dtype_name(w->dtype), cps_dtype_name(m->dtype));
     if ((w->dtype == CPS_DT_FP8E4M3FN && m->dtype == CPS_DT_FP8E4M3) ||
         (w->dtype == CPS_DT_FP8E4M3 && m->dtype == CPS_DT_FP8E4M3FN))
         FAIL(E5108, "fp8e4m3fn and fp8e4m3 do not mix");
@@ -372,7 +379,7 @@ check_matmul(const cps_tfunc *f, const cps_tinst *x, const cps_target *t, cps_di
     if (perf && (!t->pe_fp8_double_row || cps_dtype_bytes(w->dtype) != 1 ||
                  cps_dtype_bytes(m->dtype) != 1))
         return cps_tile_fail(x, d, t->pe_fp8_double_row ? CPS_E5108 : CPS_E5111,
-             "double rows take fp8 operands, on v3 and v4");
+                             "double rows take fp8 operands, on v3 and v4");
     return check_bank(f, x, t, o, d);
 }
 
@@ -387,7 +394,8 @@ check_transpose(const cps_tfunc *f, const cps_tinst *x, const cps_target *t, cps
             FAIL(E5108, "DVE moves bits: %s cannot become %s", cps_dtype_name(s->dtype),
                  cps_dtype_name(o->dtype));
         if (s->parts % 32 || o->parts % 32)
-            FAIL(E5107, "DVE transposes whole blocks of 32 x 32, not [%u,%u]", s->parts, o->parts);
+            FAIL(E5107, "DVE transposes whole blocks of 32 x 32, not [%u,%u]", s->parts,
+                 o->parts);
         return true;
     }
     if (s->parts > 128 || o->parts > 128)
@@ -413,8 +421,8 @@ check_one(const cps_tfunc *f, const cps_tinst *x, const cps_target *t, cps_diags
     case CPS_T_ACTIVATION:
         if (cps_tinst_get(x, CPS_TA_FUNC, CPS_ACTFN_COPY) == CPS_ACTFN_RECIPROCAL &&
             t->gen == CPS_V2 &&
-            !(x->in[2].kind == CPS_TO_NONE || (x->in[2].kind == CPS_TO_IMM && x->in[2].imm == 0 &&
-                                               x->in[2].ival == 0)))
+            !(x->in[2].kind == CPS_TO_NONE ||
+              (x->in[2].kind == CPS_TO_IMM && x->in[2].imm == 0 && x->in[2].ival == 0)))
             FAIL(E5111, "reciprocal takes no bias on v2"); // isa-semantics 2.6
         return true;
     case CPS_T_TENSOR_REDUCE:
@@ -423,8 +431,10 @@ check_one(const cps_tfunc *f, const cps_tinst *x, const cps_target *t, cps_diags
         return true;
     case CPS_T_TS_REDUCE: {
         int red = cps_tinst_get(x, CPS_TA_RED, CPS_ALU_ADD);
-        if (red != CPS_ALU_ADD && red != CPS_ALU_MULT && red != CPS_ALU_MAX && red != CPS_ALU_MIN)
-            FAIL(E5110, "reduces by add, mult, max or min, not '%s'", cps_alu_name((unsigned)red));
+        if (red != CPS_ALU_ADD && red != CPS_ALU_MULT && red != CPS_ALU_MAX &&
+            red != CPS_ALU_MIN)
+            FAIL(E5110, "reduces by add, mult, max or min, not '%s'",
+                 cps_alu_name((unsigned)red));
         return true;
     }
     case CPS_T_COPY_PRED:
@@ -433,7 +443,8 @@ check_one(const cps_tfunc *f, const cps_tinst *x, const cps_target *t, cps_diags
                  cps_dtype_name(type_of(f, &x->in[0])));
         return true;
     case CPS_T_SELECT_REDUCE:
-        if (!cps_dtype_is_int(type_of(f, &x->in[0])) || cps_dtype_bytes(type_of(f, &x->in[0])) > 2)
+        if (!cps_dtype_is_int(type_of(f, &x->in[0])) ||
+            cps_dtype_bytes(type_of(f, &x->in[0])) > 2)
             FAIL(E5108, "the predicate is %s, must be an integer of 8 or 16 bits",
                  cps_dtype_name(type_of(f, &x->in[0])));
         return true;
@@ -443,7 +454,8 @@ check_one(const cps_tfunc *f, const cps_tinst *x, const cps_target *t, cps_diags
         if (!compares(op0) || !compares(op1) || op0 == CPS_ALU_IS_NE || op1 == CPS_ALU_IS_NE)
             FAIL(E5110, "compares by is_eq, is_gt, is_ge, is_le or is_lt");
         if (!cps_dtype_is_float(type_of(f, &x->in[0])))
-            FAIL(E5108, "the data is %s, must be a float", cps_dtype_name(type_of(f, &x->in[0])));
+            FAIL(E5108, "the data is %s, must be a float",
+                 cps_dtype_name(type_of(f, &x->in[0])));
         return true;
     case CPS_T_AFFINE_SELECT:
         if (!compares(cps_tinst_get(x, CPS_TA_OP0, CPS_ALU_IS_EQ)))
@@ -454,7 +466,8 @@ check_one(const cps_tfunc *f, const cps_tinst *x, const cps_target *t, cps_diags
         for (int k = x->op == CPS_T_MATCH_REPLACE8; k < x->nout; k++) {
             cps_dtype ty = type_of(f, &x->out[k]);
             if (!cps_dtype_is_int(ty) || cps_dtype_bytes(ty) < 2)
-                FAIL(E5108, "positions are integers of 16 or 32 bits, not %s", cps_dtype_name(ty));
+                FAIL(E5108, "positions are integers of 16 or 32 bits, not %s",
+                     cps_dtype_name(ty));
         }
         return true;
     case CPS_T_SHUFFLE:

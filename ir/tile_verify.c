@@ -1,8 +1,8 @@
-/* The tile verifier, structure: every id exists, operands have the number and roles of their row,
- * patterns stay inside their buffers at both ends, element counts agree, control is balanced. What
- * passes here can be executed by the evaluator without looking again (registers and index tiles
- * move patterns only then, and are checked there). Each instruction in error is reported; one
- * message each. */
+/* The tile verifier, structure: every id exists, operands have the number and roles of their
+ * row, patterns stay inside their buffers at both ends, element counts agree, control is
+ * balanced. What passes here can be executed by the evaluator without looking again (registers
+ * and index tiles move patterns only then, and are checked there). Each instruction in error is
+ * reported; one message each. */
 #include "codegen/isa/isa.h"
 #include "ir/ir.h"
 #include "ir/tile_check.h"
@@ -58,7 +58,8 @@ check_index(const cps_tfunc *f, const cps_tinst *x, const cps_tview *v, cps_diag
     if (v->index > f->views.n)
         FAIL(E5101, "view %u, an index, does not exist", v->index - 1);
     const cps_tview *i = &f->views.data[v->index - 1];
-    if (i->buf == 0 || i->buf >= f->bufs.n || i->dtype <= CPS_DT_NONE || i->dtype >= CPS_DT_COUNT)
+    if (i->buf == 0 || i->buf >= f->bufs.n || i->dtype <= CPS_DT_NONE ||
+        i->dtype >= CPS_DT_COUNT)
         FAIL(E5101, "an index of no buffer or dtype");
     const cps_tbuf *b = cps_tc_buf(f, i);
     if (x->op != CPS_T_DMA || cps_tc_buf(f, v)->space != CPS_HBM || i->index)
@@ -81,7 +82,8 @@ check_view(const cps_tfunc *f, const cps_tinst *x, uint32_t id, cps_diags *d)
         FAIL(E5101, "a view of no buffer");
     const cps_tbuf *b = cps_tc_buf(f, v);
     const char *name = b->name ? b->name : "";
-    if (v->dtype <= CPS_DT_NONE || v->dtype >= CPS_DT_COUNT || v->nd < 0 || v->nd > CPS_TILE_DIMS)
+    if (v->dtype <= CPS_DT_NONE || v->dtype >= CPS_DT_COUNT || v->nd < 0 ||
+        v->nd > CPS_TILE_DIMS)
         FAIL(E5101, "a view of '%s' without dtype or with %d axes", name, v->nd);
     if (v->reg && (v->reg >= f->bufs.n || f->bufs.data[v->reg].space != CPS_REG))
         FAIL(E5101, "a view of '%s' is moved by what is no register", name);
@@ -94,8 +96,8 @@ check_view(const cps_tfunc *f, const cps_tinst *x, uint32_t id, cps_diags *d)
     if (llabs(v->off) > CPS_MAX_ELEMS || llabs(v->reg_step) > CPS_MAX_ELEMS)
         FAIL(E5106, "a view of '%s' starts at element %lld", name, (long long)v->off);
     if (cps_on_chip(b) ? v->parts < 1 || v->part + v->parts > b->dim[0] : v->parts != 0)
-        FAIL(E5106, "partitions %u..%d of '%s', which has %lld", v->part, v->part + v->parts - 1,
-             name, cps_on_chip(b) ? (long long)b->dim[0] : 0);
+        FAIL(E5106, "partitions %u..%d of '%s', which has %lld", v->part,
+             v->part + v->parts - 1, name, cps_on_chip(b) ? (long long)b->dim[0] : 0);
     int64_t lo, hi, bytes = cps_tbuf_bytes(b), es = cps_dtype_bytes(v->dtype);
     cps_tc_reach(v, v->index ? 1 : 0, &lo, &hi);
     if (!v->reg && (lo < 0 || hi >= bytes / es))
@@ -107,8 +109,8 @@ check_view(const cps_tfunc *f, const cps_tinst *x, uint32_t id, cps_diags *d)
 /* ---- operands by role ---- */
 
 static bool
-check_role(const cps_tfunc *f, const cps_tinst *x, const cps_toper *o, char role, int k, bool out,
-           cps_diags *d)
+check_role(const cps_tfunc *f, const cps_tinst *x, const cps_toper *o, char role, int k,
+           bool out, cps_diags *d)
 {
     const char *side = out ? "result" : "operand", *want = NULL;
     bool reg_ok = o->id && o->id < f->bufs.n && f->bufs.data[o->id].space == CPS_REG;
@@ -159,7 +161,8 @@ check_counts(const cps_tfunc *f, const cps_tinst *x, cps_diags *d)
             continue;
         int64_t n = cps_tview_elems(v), want = cps_tview_elems(main);
         if (!cps_on_chip(cps_tc_buf(f, v)))
-            FAIL(E5103, "%s %d is in HBM, which only DMA reaches", out ? "result" : "operand", k);
+            FAIL(E5103, "%s %d is in HBM, which only DMA reaches", out ? "result" : "operand",
+                 k);
         if (v->parts != main->parts)
             FAIL(E5107, "%s %d has %u partitions, the data %u", out ? "result" : "operand", k,
                  v->parts, main->parts);
@@ -192,7 +195,8 @@ check_matmul(const cps_tfunc *f, const cps_tinst *x, cps_diags *d)
             FAIL(E5103, "operands and result are on chip");
     if (w->parts != m->parts)
         FAIL(E5107, "%u partitions of weights against %u of moving data", w->parts, m->parts);
-    if (cps_tview_elems(w) != pairs * o->parts || cps_tview_elems(m) != pairs * cps_tview_elems(o))
+    if (cps_tview_elems(w) != pairs * o->parts ||
+        cps_tview_elems(m) != pairs * cps_tview_elems(o))
         FAIL(E5107, "[%u,%lld]' @ [%u,%lld] does not give [%u,%lld]", w->parts,
              (long long)cps_tview_elems(w), m->parts, (long long)cps_tview_elems(m), o->parts,
              (long long)cps_tview_elems(o));
@@ -211,8 +215,8 @@ check_transpose(const cps_tfunc *f, const cps_tinst *x, cps_diags *d)
     if (cps_dtype_bytes(s->dtype) != cps_dtype_bytes(o->dtype) &&
         !(cps_dtype_is_float(s->dtype) && o->dtype == CPS_DT_FP32))
         FAIL(E5108, "%s cannot become %s", cps_dtype_name(s->dtype), cps_dtype_name(o->dtype));
-    if (x->nin == 2 && (cps_tc_view(f, &x->in[1])->parts != s->parts ||
-                        elems(f, &x->in[1]) != s->parts))
+    if (x->nin == 2 &&
+        (cps_tc_view(f, &x->in[1])->parts != s->parts || elems(f, &x->in[1]) != s->parts))
         FAIL(E5107, "the identity must be [%u,%u]", s->parts, s->parts);
     return true;
 }
@@ -365,7 +369,10 @@ check_attrs(const cps_tfunc *f, const cps_tinst *x, cps_diags *d)
     static const struct {
         cps_tattr_key key;
         int lo, hi;
-    } ranges[] = {{CPS_TA_ACC, 0, 3}, {CPS_TA_REVERSE, 0, 3}, {CPS_TA_DGE, 0, 2}, {CPS_TA_OOB, 0, 1},
+    } ranges[] = {{CPS_TA_ACC, 0, 3},
+                  {CPS_TA_REVERSE, 0, 3},
+                  {CPS_TA_DGE, 0, 2},
+                  {CPS_TA_OOB, 0, 1},
                   {CPS_TA_PERF, 0, 1}};
     for (size_t i = 0; i < cps_countof(ranges); i++) {
         int v = cps_tinst_get(x, ranges[i].key, ranges[i].lo);
@@ -458,7 +465,8 @@ check_labels(const cps_tfunc *f, cps_diags *d)
     for (uint32_t i = 0; i < f->insts.n; i++) {
         const cps_tinst *x = &f->insts.data[i];
         if (x->after && !cps_map_find(&seen, x->after))
-            ok = cps_tile_fail(x, d, CPS_E5110, "label %u stands on nothing before this", x->after);
+            ok = cps_tile_fail(x, d, CPS_E5110, "label %u stands on nothing before this",
+                               x->after);
         if (x->label)
             cps_map_at(&seen, x->label, NULL);
     }

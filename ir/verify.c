@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 static bool CPS_PRINTF(4, 5)
-broken(cps_diags *d, const cps_func *f, cps_span at, const char *fmt, ...)
+    broken(cps_diags *d, const cps_func *f, cps_span at, const char *fmt, ...)
 {
     char text[512];
     va_list ap;
@@ -61,7 +61,8 @@ check_types(const cps_func *f, const cps_node *n, const cps_type *in, cps_diags 
             cps_type_print(&f->vals.data[n->out[i]].type, &b);
             cps_buf_puts(&b, ", its rule gives ");
             cps_type_print(&out[i], &b);
-            broken(d, f, n->loc, "result %d of '%s' has type %s", i, cps_ops[n->op].name, b.data);
+            broken(d, f, n->loc, "result %d of '%s' has type %s", i, cps_ops[n->op].name,
+                   b.data);
             cps_buf_fini(&b);
             return false;
         }
@@ -77,7 +78,8 @@ check_node(const cps_module *m, const cps_func *f, uint32_t at, uint8_t *defined
         return broken(d, f, n->loc, "node %u has no op", at);
     const cps_oprow *row = &cps_ops[n->op];
     bool call = n->op == CPS_OP_CALL;
-    if (n->nin < row->nin_min || n->nin > row->nin_max || (call ? n->nout > 255 : n->nout != row->nout))
+    if (n->nin < row->nin_min || n->nin > row->nin_max ||
+        (call ? n->nout > 255 : n->nout != row->nout))
         return broken(d, f, n->loc, "'%s' with %u operands and %u results", row->name, n->nin,
                       n->nout);
     for (int i = 0; i < n->nin; i++) {
@@ -90,11 +92,13 @@ check_node(const cps_module *m, const cps_func *f, uint32_t at, uint8_t *defined
         in[i] = f->vals.data[v].type;
     }
     if (!attrs_ok(n->nattr, n->attr))
-        return broken(d, f, n->loc, "attributes of '%s' are not sorted or not printable", row->name);
+        return broken(d, f, n->loc, "attributes of '%s' are not sorted or not printable",
+                      row->name);
     if (call != (n->callee != NULL) || (n->pick && !call))
         return broken(d, f, n->loc, "'%s' and its operator name do not go together", row->name);
     if (n->pick && !attrs_ok(n->pick->nconfig, n->pick->config))
-        return broken(d, f, n->loc, "the decision's configuration is not sorted or not printable");
+        return broken(d, f, n->loc,
+                      "the decision's configuration is not sorted or not printable");
     for (int i = 0; i < n->nout; i++)
         if (!define(f, defined, n->out[i], at + 1, n->loc, d))
             return false;

@@ -1,5 +1,5 @@
-/* irdoc FILE: fills the tables of IR.md from the rows they describe, in place. irdoc --check FILE
- * changes nothing and fails when a table is not what the rows say. Between the lines
+/* irdoc FILE: fills the tables of IR.md from the rows they describe, in place. irdoc --check
+ * FILE changes nothing and fails when a table is not what the rows say. Between the lines
  * "<!-- table NAME -->" and "<!-- end -->" the file is ours, everything else is prose. */
 #include "ir/ir.h"
 #include "ir/tile.h"
@@ -8,9 +8,9 @@
 #include <stdio.h>
 
 static const char *const classes[] = {
-    [CPS_OC_CONST] = "constant", [CPS_OC_UNARY] = "unary",       [CPS_OC_BINARY] = "binary",
-    [CPS_OC_TERNARY] = "ternary", [CPS_OC_REDUCE] = "reduction", [CPS_OC_SHAPE] = "shape",
-    [CPS_OC_INDEX] = "index",    [CPS_OC_CONTRACT] = "contraction", [CPS_OC_SCAN] = "scan",
+    [CPS_OC_CONST] = "constant",  [CPS_OC_UNARY] = "unary",          [CPS_OC_BINARY] = "binary",
+    [CPS_OC_TERNARY] = "ternary", [CPS_OC_REDUCE] = "reduction",     [CPS_OC_SHAPE] = "shape",
+    [CPS_OC_INDEX] = "index",     [CPS_OC_CONTRACT] = "contraction", [CPS_OC_SCAN] = "scan",
     [CPS_OC_CALL] = "call",
 };
 
@@ -96,10 +96,10 @@ dtypes(cps_buf *out)
 {
     cps_buf_puts(out, "| dtype | kind | bits | also read as |\n|---|---|---|---|\n");
     for (int i = 1; i < CPS_DT_COUNT; i++)
-        cps_buf_printf(out, "| `%s` | %c | %u | %s |\n", cps_dtypes[i].name,
-                       cps_dtypes[i].kind == 'S' || cps_dtypes[i].kind == 'U' ? 'I'
-                                                                              : cps_dtypes[i].kind,
-                       cps_dtypes[i].bits, cps_dtypes[i].alias);
+        cps_buf_printf(
+            out, "| `%s` | %c | %u | %s |\n", cps_dtypes[i].name,
+            cps_dtypes[i].kind == 'S' || cps_dtypes[i].kind == 'U' ? 'I' : cps_dtypes[i].kind,
+            cps_dtypes[i].bits, cps_dtypes[i].alias);
 }
 
 static const struct {
@@ -119,8 +119,9 @@ fill(const char *text, cps_buf *out)
         size_t k = 0;
         if (!end)
             return "a table is not closed";
-        while (k < cps_countof(tables) && (strncmp(name, tables[k].name, strlen(tables[k].name)) ||
-                                           name[strlen(tables[k].name)] != ' '))
+        while (k < cps_countof(tables) &&
+               (strncmp(name, tables[k].name, strlen(tables[k].name)) ||
+                name[strlen(tables[k].name)] != ' '))
             k++;
         if (k == cps_countof(tables))
             return "a table has an unknown name";

@@ -1,6 +1,7 @@
-/* cir_run FILE [fp32] [threads N]: evaluates every function of a graph text that has no inputs and
- * prints, a line each, "function output v v v..." with exact hexadecimal floats. What the NumPy
- * oracle (oracle.py) reads. Functions whose evaluation fails print "function error CODE". */
+/* cir_run FILE [fp32] [threads N]: evaluates every function of a graph text that has no inputs
+ * and prints, a line each, "function output v v v..." with exact hexadecimal floats. What the
+ * NumPy oracle (oracle.py) reads. Functions whose evaluation fails print "function error CODE".
+ */
 #include "ir/ir.h"
 #include "runtime/base/file.h"
 

@@ -1,5 +1,5 @@
-/* See gen.h. Ops are drawn from the rows; operands are found among the values made so far or made
- * to fit; what does not fit is skipped. */
+/* See gen.h. Ops are drawn from the rows; operands are found among the values made so far or
+ * made to fit; what does not fit is skipped. */
 #include "tests/ir/gen.h"
 
 #include <math.h>
@@ -19,9 +19,9 @@ below(gen *g, int64_t n)
 static cps_type
 random_type(gen *g)
 {
-    static const cps_dtype pool[] = {CPS_DT_FP32, CPS_DT_FP32, CPS_DT_BF16, CPS_DT_FP16,
-                                     CPS_DT_FP8E4M3, CPS_DT_I32, CPS_DT_I64, CPS_DT_U8,
-                                     CPS_DT_I8, CPS_DT_BOOL, CPS_DT_U64, CPS_DT_TF32};
+    static const cps_dtype pool[] = {CPS_DT_FP32,    CPS_DT_FP32, CPS_DT_BF16, CPS_DT_FP16,
+                                     CPS_DT_FP8E4M3, CPS_DT_I32,  CPS_DT_I64,  CPS_DT_U8,
+                                     CPS_DT_I8,      CPS_DT_BOOL, CPS_DT_U64,  CPS_DT_TF32};
     cps_type t = {.dtype = pool[below(g, cps_countof(pool))], .rank = (int)below(g, 4)};
     for (int i = 0; i < t.rank; i++)
         t.dim[i] = below(g, 12) == 0 ? 0 : 1 + below(g, 4);
@@ -31,11 +31,13 @@ random_type(gen *g)
 static void
 fill(gen *g, const cps_type *t, uint8_t *p)
 {
-    static const double odd[] = {0.0, -0.0, INFINITY, -INFINITY, (double)NAN, 1e30, -1e-30, 3.5};
+    static const double odd[] = {0.0,         -0.0, INFINITY, -INFINITY,
+                                 (double)NAN, 1e30, -1e-30,   3.5};
     int64_t n = cps_type_count(t);
     for (int64_t i = 0; i < n; i++, p += cps_dtype_bytes(t->dtype)) {
         if (!cps_dtype_is_float(t->dtype))
-            cps_from_i64(t->dtype, p, below(g, 8) ? below(g, 7) - 3 : (int64_t)cps_rng_next(&g->r));
+            cps_from_i64(t->dtype, p,
+                         below(g, 8) ? below(g, 7) - 3 : (int64_t)cps_rng_next(&g->r));
         else if (below(g, 8) == 0)
             cps_from_f64(t->dtype, p, odd[below(g, cps_countof(odd))]);
         else
@@ -162,8 +164,8 @@ call(gen *g)
     cps_type t[2] = {random_type(g), random_type(g)};
     cps_val in[3] = {any(g), 0, any(g)}, out[2];
     cps_attr at[] = {cps_a_float("eps", cps_rng_normal(&g->r)), cps_a_str("act", "ge\"lu"),
-                     cps_a_dtype("acc", CPS_DT_BF16), cps_a_bool("causal", true),
-                     cps_a_int("window", below(g, 9) - 4), cps_a_float("inf", INFINITY)};
+                     cps_a_dtype("acc", CPS_DT_BF16),           cps_a_bool("causal", true),
+                     cps_a_int("window", below(g, 9) - 4),      cps_a_float("inf", INFINITY)};
     g->b.from = below(g, 2) ? "node_1, node \"2\"" : NULL;
     g->b.loc = (cps_span){1, 5, (uint32_t)(6 + below(g, 9))};
     cps_b_call(&g->b, below(g, 2) ? "rmsnorm" : "odd name", 3, in, 6, at, 2, t, out);

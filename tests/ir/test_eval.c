@@ -1,6 +1,6 @@
 /* The evaluator's own promises: unrounded binary64 by default and binary32 on request, results
- * that do not depend on threads, calls through the callback, freed intermediates, diagnostics for
- * data without a result. The mathematics of each op is checked by oracle.py. */
+ * that do not depend on threads, calls through the callback, freed intermediates, diagnostics
+ * for data without a result. The mathematics of each op is checked by oracle.py. */
 #include "tests/check.h"
 #include "tests/ir/gen.h"
 
@@ -49,7 +49,8 @@ precision(void)
     x = begin();
     third = cps_b_binary(&x.b, CPS_OP_DIV, cps_b_scalar(&x.b, CPS_DT_BF16, 1),
                          cps_b_scalar(&x.b, CPS_DT_BF16, 3));
-    CHECK(run(&x, third, &(cps_eval_opts){.fp32 = true, .threads = 1}).f[0] == (double)(1.0f / 3));
+    CHECK(run(&x, third, &(cps_eval_opts){.fp32 = true, .threads = 1}).f[0] ==
+          (double)(1.0f / 3));
     end(&x);
     // A cast rounds to the dtype it names.
     x = begin();
@@ -80,12 +81,14 @@ integers(void)
 {
     fix x = begin();
     cps_val big = cps_b_ints(&x.b, CPS_DT_I64, 1, (int64_t[]){(INT64_C(1) << 53) + 1});
-    cps_val sum = cps_b_binary(&x.b, CPS_OP_ADD, big, cps_b_ints(&x.b, CPS_DT_I64, 1, (int64_t[]){1}));
+    cps_val sum =
+        cps_b_binary(&x.b, CPS_OP_ADD, big, cps_b_ints(&x.b, CPS_DT_I64, 1, (int64_t[]){1}));
     CHECK(run(&x, sum, NULL).i[0] == (INT64_C(1) << 53) + 2); // exact above 2^53
     end(&x);
     x = begin();
     cps_val m = cps_b_ints(&x.b, CPS_DT_I64, 1, (int64_t[]){INT64_MIN});
-    cps_val q = cps_b_binary(&x.b, CPS_OP_DIV, m, cps_b_ints(&x.b, CPS_DT_I64, 1, (int64_t[]){-1}));
+    cps_val q =
+        cps_b_binary(&x.b, CPS_OP_DIV, m, cps_b_ints(&x.b, CPS_DT_I64, 1, (int64_t[]){-1}));
     CHECK(run(&x, q, NULL).i[0] == INT64_MIN);
     end(&x);
     x = begin();
@@ -149,7 +152,8 @@ same(const cps_tensor *a, const cps_tensor *b)
 {
     size_t n = (size_t)cps_type_count(&a->type) * 8;
     return cps_type_eq(&a->type, &b->type) &&
-           memcmp(a->f ? (void *)a->f : (void *)a->i, b->f ? (void *)b->f : (void *)b->i, n) == 0;
+           memcmp(a->f ? (void *)a->f : (void *)a->i, b->f ? (void *)b->f : (void *)b->i, n) ==
+               0;
 }
 
 static void
@@ -221,8 +225,8 @@ static void
 storage(void)
 {
     cps_arena *a = cps_arena_create();
-    static const cps_dtype kinds[] = {CPS_DT_BF16, CPS_DT_FP8E5M2, CPS_DT_I16, CPS_DT_U64,
-                                      CPS_DT_BOOL, CPS_DT_FP4E2M1_X4};
+    static const cps_dtype kinds[] = {CPS_DT_BF16, CPS_DT_FP8E5M2, CPS_DT_I16,
+                                      CPS_DT_U64,  CPS_DT_BOOL,    CPS_DT_FP4E2M1_X4};
     for (size_t k = 0; k < cps_countof(kinds); k++) {
         cps_type t = cps_type_make(kinds[k], 1, (int64_t[]){4});
         uint8_t in[32] = {0x40, 0x01, 1, 0, 0x80, 0xBF, 7, 0x11, 9}, out[32] = {0};

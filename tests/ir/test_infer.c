@@ -53,12 +53,14 @@ type_of(fix *x, cps_val v)
     return s;
 }
 
-#define INTS(key, ...)                                                                           \
+#define INTS(key, ...)                                                                         \
     cps_a_ints(key, sizeof((int64_t[]){__VA_ARGS__}) / 8, (int64_t[]){__VA_ARGS__})
 
-// One op on up to three operand types; the text of the first result's type, or the error's code.
+// One op on up to three operand types; the text of the first result's type, or the error's
+// code.
 static void
-rule_at(int line, cps_op op, const char *operands, int nattr, const cps_attr *attr, const char *want)
+rule_at(int line, cps_op op, const char *operands, int nattr, const cps_attr *attr,
+        const char *want)
 {
     fix x = begin();
     char buf[128];
@@ -84,8 +86,8 @@ rule_at(int line, cps_op op, const char *operands, int nattr, const cps_attr *at
     }
     end(&x);
 }
-#define RULE(op, operands, want, ...)                                                            \
-    rule_at(__LINE__, CPS_OP_##op, operands, (int)cps_countof(((cps_attr[]){__VA_ARGS__})),      \
+#define RULE(op, operands, want, ...)                                                          \
+    rule_at(__LINE__, CPS_OP_##op, operands, (int)cps_countof(((cps_attr[]){__VA_ARGS__})),    \
             (cps_attr[]){__VA_ARGS__}, want)
 #define RULE0(op, operands, want) rule_at(__LINE__, CPS_OP_##op, operands, 0, NULL, want)
 
@@ -167,7 +169,8 @@ types(void)
          cps_a_bool("add", false));
     RULE(SCATTER, "fp32[5,6] i32[2] fp32[3,6]", "E7103", cps_a_int("axis", 0),
          cps_a_bool("add", false));
-    RULE(SCATTER, "bool[5] i32[2] bool[2]", "E7102", cps_a_int("axis", 0), cps_a_bool("add", true));
+    RULE(SCATTER, "bool[5] i32[2] bool[2]", "E7102", cps_a_int("axis", 0),
+         cps_a_bool("add", true));
     RULE(CUMSUM, "fp32[5,6]", "fp32[5,6]", cps_a_int("axis", -1));
     RULE(CUMSUM, "fp32[5,6]", "fp32[5,6]", cps_a_int("axis", 0), cps_a_bool("exclusive", true),
          cps_a_bool("reverse", true));

@@ -1,7 +1,8 @@
 /* Folding, common subexpressions, dead code: on random modules the outputs before and after are
  * the same, the module stays verified, and a second run changes nothing. Folding rounds each
- * constant it makes to its dtype: on modules of constants alone, outputs are exactly the rounded
- * ones; with inputs, only structure is compared. Hand-made cases pin what each pass does. */
+ * constant it makes to its dtype: on modules of constants alone, outputs are exactly the
+ * rounded ones; with inputs, only structure is compared. Hand-made cases pin what each pass
+ * does. */
 #include "ir/pass.h"
 #include "tests/check.h"
 #include "tests/ir/gen.h"
@@ -102,7 +103,8 @@ by_hand(void)
     makes(cps_ir_fold,
           "%a = const bf16[] [1.0]\n%b = const bf16[] [3.0]\n%c = div %a, %b\n%e = mul %c, %b\n"
           "input %x: bf16[2]\n%y = add %x, %e\noutput \"y\" %y\n",
-          "  input %x.1: bf16[2]\n  %e.2 = const bf16[] [1.0]\n  %y.3 = add %x.1, %e.2 : bf16[2]\n"
+          "  input %x.1: bf16[2]\n  %e.2 = const bf16[] [1.0]\n  %y.3 = add %x.1, %e.2 : "
+          "bf16[2]\n"
           "  output \"y\" %y.3\n");
     // Shape arithmetic; a result of two of which one is needed.
     makes(cps_ir_fold,
@@ -117,30 +119,35 @@ by_hand(void)
           "  %q.3 = div %a.1, %z.2 : i32[1]\n  %s.4 = const i32[1] [2]\n"
           "  output \"q\" %q.3\n  output \"s\" %s.4\n");
     makes(cps_ir_dce,
-          "input %x: fp32[2]\ninput %u: fp32[2]\n%a = exp %x\n%b = exp %a\n%c = call @f %b : i8[1]\n"
+          "input %x: fp32[2]\ninput %u: fp32[2]\n%a = exp %x\n%b = exp %a\n%c = call @f %b : "
+          "i8[1]\n"
           "output \"y\" %a\n",
           "  input %x.1: fp32[2]\n  input %u.2: fp32[2]\n  %a.3 = exp %x.1 : fp32[2]\n"
           "  output \"y\" %a.3\n");
-    makes(cps_ir_cse,
-          "input %x: fp32[2]\n%k = const fp32[] [2.0]\n%l = const fp32[] [2.0]\n%a = add %x, %k\n"
-          "%b = add %x, %l\n%c = reduce_sum %a {axes=[0], keep=true}\n"
-          "%d = reduce_sum %b {axes=[0], keep=false}\n%e = reduce_sum %b {axes=[0], keep=true}\n"
-          "output \"c\" %c\noutput \"d\" %d\noutput \"e\" %e\n",
-          "  input %x.1: fp32[2]\n  %k.2 = const fp32[] [2.0]\n  %a.3 = add %x.1, %k.2 : fp32[2]\n"
-          "  %c.4 = reduce_sum %a.3 {axes=[0], keep=true} : fp32[1]\n"
-          "  %d.5 = reduce_sum %a.3 {axes=[0], keep=false} : fp32[]\n"
-          "  output \"c\" %c.4\n  output \"d\" %d.5\n  output \"e\" %c.4\n");
+    makes(
+        cps_ir_cse,
+        "input %x: fp32[2]\n%k = const fp32[] [2.0]\n%l = const fp32[] [2.0]\n%a = add %x, %k\n"
+        "%b = add %x, %l\n%c = reduce_sum %a {axes=[0], keep=true}\n"
+        "%d = reduce_sum %b {axes=[0], keep=false}\n%e = reduce_sum %b {axes=[0], keep=true}\n"
+        "output \"c\" %c\noutput \"d\" %d\noutput \"e\" %e\n",
+        "  input %x.1: fp32[2]\n  %k.2 = const fp32[] [2.0]\n  %a.3 = add %x.1, %k.2 : "
+        "fp32[2]\n"
+        "  %c.4 = reduce_sum %a.3 {axes=[0], keep=true} : fp32[1]\n"
+        "  %d.5 = reduce_sum %a.3 {axes=[0], keep=false} : fp32[]\n"
+        "  output \"c\" %c.4\n  output \"d\" %d.5\n  output \"e\" %c.4\n");
     // NaN payloads and signed zeros are different constants; -0.0 + x is not 0.0 + x.
-    makes(cps_ir_cse,
-          "%k = const fp32[] [0.0]\n%l = const fp32[] [-0.0]\noutput \"k\" %k\noutput \"l\" %l\n",
-          "  %k.1 = const fp32[] [0.0]\n  %l.2 = const fp32[] [-0.0]\n  output \"k\" %k.1\n"
-          "  output \"l\" %l.2\n");
-    makes(cps_ir_cse,
-          "input %x: fp32[2]\n%a = call @f %x {n=1} : fp32[2]\n%b = call @f %x {n=1} : fp32[2]\n"
-          "%c = call @f %x {n=2} : fp32[2]\noutput \"a\" %a\noutput \"b\" %b\noutput \"c\" %c\n",
-          "  input %x.1: fp32[2]\n  %a.2 = call @f %x.1 {n=1} : fp32[2]\n"
-          "  %c.3 = call @f %x.1 {n=2} : fp32[2]\n"
-          "  output \"a\" %a.2\n  output \"b\" %a.2\n  output \"c\" %c.3\n");
+    makes(
+        cps_ir_cse,
+        "%k = const fp32[] [0.0]\n%l = const fp32[] [-0.0]\noutput \"k\" %k\noutput \"l\" %l\n",
+        "  %k.1 = const fp32[] [0.0]\n  %l.2 = const fp32[] [-0.0]\n  output \"k\" %k.1\n"
+        "  output \"l\" %l.2\n");
+    makes(
+        cps_ir_cse,
+        "input %x: fp32[2]\n%a = call @f %x {n=1} : fp32[2]\n%b = call @f %x {n=1} : fp32[2]\n"
+        "%c = call @f %x {n=2} : fp32[2]\noutput \"a\" %a\noutput \"b\" %b\noutput \"c\" %c\n",
+        "  input %x.1: fp32[2]\n  %a.2 = call @f %x.1 {n=1} : fp32[2]\n"
+        "  %c.3 = call @f %x.1 {n=2} : fp32[2]\n"
+        "  output \"a\" %a.2\n  output \"b\" %a.2\n  output \"c\" %c.3\n");
 }
 
 static void

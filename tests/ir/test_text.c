@@ -37,10 +37,13 @@ static const char sample[] =
     "  %9 = reduce_sum %x.1 {axes=[1], keep=true} : fp32[2,1]\n"
     "  %10, %11 = sort %9 {axis=0, descending=false} : fp32[2,1], i64[2,1] from \"Sort_7\"\n"
     "  %12 = index {axis=1, dtype=i32, shape=[2, 3]} : i32[2,3]\n"
-    "  %y.13 = call @rmsnorm %x.1, _, %w.3 {act=\"gelu\", eps=1e-6, n=bits(0x7ff8000000000001), "
-    "t=bf16, z=-inf} : fp32[2,3] leaf \"rmsnorm_rows\" why \"model\" on \"trn2\" cost 1234 digest "
+    "  %y.13 = call @rmsnorm %x.1, _, %w.3 {act=\"gelu\", eps=1e-6, "
+    "n=bits(0x7ff8000000000001), "
+    "t=bf16, z=-inf} : fp32[2,3] leaf \"rmsnorm_rows\" why \"model\" on \"trn2\" cost 1234 "
+    "digest "
     "\"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\" config {bufs_x=3}\n"
-    "  %14 = call @\"no operands\" : fp32[] leaf none why \"generic\" on \"host\" cost 0 digest "
+    "  %14 = call @\"no operands\" : fp32[] leaf none why \"generic\" on \"host\" cost 0 "
+    "digest "
     "\"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\" config {}\n"
     "  output \"y\" %y.13\n"
     "  output \"i\" %11\n"
@@ -171,7 +174,8 @@ bad(void)
         {F("%x = const bf16[1] [0x12345]"), "E9104"},
         {F("%x = const fp32[20] blob \"12\""), "E9104"},
         {F("%x = const fp32[20] blob "
-           "\"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\""), "E9106"},
+           "\"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\""),
+         "E9106"},
         {F("%x = const fp32[1] [1.0] name 7"), "E9101"},
         {F("%x = const fp32[1] [1..0]"), "E9101"},
         {F("%x = const fp32[1] [1.0.0]"), "E9104"},
@@ -194,8 +198,8 @@ bad(void)
         cps_arena *a = cps_arena_create();
         cps_diags *d = cps_diags_create();
         CHECK(!parse(a, d, cases[i].text, NULL));
-        const char *got =
-            cps_diags_count(d) == 1 ? cps_diag_rows[cps_diags_code(d, 0)].name : "not one message";
+        const char *got = cps_diags_count(d) == 1 ? cps_diag_rows[cps_diags_code(d, 0)].name
+                                                  : "not one message";
         if (strcmp(got, cases[i].code) != 0)
             fprintf(stderr, "case %zu: %s\n", i, cases[i].text);
         CHECK_STR(got, cases[i].code);
@@ -245,7 +249,8 @@ mutants(void)
             CHECK(cps_ir_verify(m, d));
             cps_buf one = {0}, two = {0};
             cps_ir_print(m, &one);
-            cps_module *back = cps_ir_parse(a, one.data, one.n, file, d, find_blob, &(blobs){m});
+            cps_module *back =
+                cps_ir_parse(a, one.data, one.n, file, d, find_blob, &(blobs){m});
             CHECK(back);
             if (back) {
                 cps_ir_print(back, &two);
@@ -280,22 +285,54 @@ verifier(void)
         cps_func *f = m->funcs.data[0];
         cps_node *sum = &f->nodes.data[6], *call = &f->nodes.data[9], *cst = &f->nodes.data[0];
         switch (k) {
-        case 0: sum->in[0] = 0; break;
-        case 1: sum->in[0] = f->vals.n; break;
-        case 2: sum->in[0] = call->out[0]; break;             // used before defined
-        case 3: sum->out[0] = f->inputs.data[0]; break;       // defined twice
-        case 4: f->vals.data[sum->out[0]].type.dim[0] = 9; break;
-        case 5: f->vals.data[sum->out[0]].type.rank = 99; break;
-        case 6: sum->op = CPS_OPS; break;
-        case 7: sum->nout = 2; break;
-        case 8: sum->nin = 0; break;
-        case 9: sum->attr[0].key = "zzz"; break;              // not sorted
-        case 10: sum->nattr = 1; break;                       // keep is missing
-        case 11: call->callee = NULL; break;
-        case 12: cst->cst = m->consts.n; break;
-        case 13: m->consts.data[cst->cst].data = NULL; break;
-        case 14: f->outputs.data[0] = 0; break;
-        case 15: f->vals.data[sum->out[0]].def = 1; break;
+        case 0:
+            sum->in[0] = 0;
+            break;
+        case 1:
+            sum->in[0] = f->vals.n;
+            break;
+        case 2:
+            sum->in[0] = call->out[0];
+            break; // used before defined
+        case 3:
+            sum->out[0] = f->inputs.data[0];
+            break; // defined twice
+        case 4:
+            f->vals.data[sum->out[0]].type.dim[0] = 9;
+            break;
+        case 5:
+            f->vals.data[sum->out[0]].type.rank = 99;
+            break;
+        case 6:
+            sum->op = CPS_OPS;
+            break;
+        case 7:
+            sum->nout = 2;
+            break;
+        case 8:
+            sum->nin = 0;
+            break;
+        case 9:
+            sum->attr[0].key = "zzz";
+            break; // not sorted
+        case 10:
+            sum->nattr = 1;
+            break; // keep is missing
+        case 11:
+            call->callee = NULL;
+            break;
+        case 12:
+            cst->cst = m->consts.n;
+            break;
+        case 13:
+            m->consts.data[cst->cst].data = NULL;
+            break;
+        case 14:
+            f->outputs.data[0] = 0;
+            break;
+        case 15:
+            f->vals.data[sum->out[0]].def = 1;
+            break;
         }
         bool ok = cps_ir_verify(m, d);
         if (ok)

@@ -1,6 +1,6 @@
 /* Tile level: texts print, parse and print to the same bytes; each rule of the verifier has a
- * program that breaks it and nothing else; the evaluator reports what it meets while running; two
- * thousand mutants neither crash nor change by a round trip. Numbers are oracle.py's. */
+ * program that breaks it and nothing else; the evaluator reports what it meets while running;
+ * two thousand mutants neither crash nor change by a round trip. Numbers are oracle.py's. */
 #include "codegen/isa/isa.h"
 #include "codegen/isa/target.h"
 #include "ir/tile.h"
@@ -39,7 +39,8 @@ static const char sample[] =
     "{op0=bitwise_and, op1=logical_shift_left}\n"
     "memset %m.13[p32:32, 0, 2*32] <- -7\n"
     "memset %8[p32:32, 0, 2*32] <- inf\n"
-    "nc_stream_shuffle %8[p0:64, 0, 1*64] <- %8[p64:64, 0, 1*64] {mask=[255, 0, 1, 2, 3, 4, 5, 6, "
+    "nc_stream_shuffle %8[p0:64, 0, 1*64] <- %8[p64:64, 0, 1*64] {mask=[255, 0, 1, 2, 3, 4, 5, "
+    "6, "
     "7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, "
     "31]}\n"
     "nc_transpose %ps.9[p0:64, 0, 1*128] <- %8[p0:128, 0, 1*64] on pe\n"
@@ -53,7 +54,8 @@ static const char sample[] =
     "    register_alu %i.12 <- %i.12, 1 {op0=add}\n"
     "  end\n"
     "end\n"
-    "dma_copy %y.3[0, 64*128, 1*64, index %ix.11[p0:128, 0]] <- %xt.7[p0:128, 0, 1*64] {oob=1}\n"
+    "dma_copy %y.3[0, 64*128, 1*64, index %ix.11[p0:128, 0]] <- %xt.7[p0:128, 0, 1*64] "
+    "{oob=1}\n"
     "fence\n";
 
 static cps_tfunc *
@@ -217,11 +219,16 @@ random_func(cps_arena *a, uint64_t seed)
     static const char *const names[] = {NULL, "x", "a.b", "q\"\\\n", "9", "_", "p0"};
     cps_rng r;
     cps_rng_init(&r, seed, 3);
-    cps_tfunc *f = cps_tile_new(a, below(&r, 2) ? "leaf" : "a leaf", below(&r, 2) ? "trn2" : "x.xml");
+    cps_tfunc *f =
+        cps_tile_new(a, below(&r, 2) ? "leaf" : "a leaf", below(&r, 2) ? "trn2" : "x.xml");
     for (int i = 0; i < 6; i++) {
         cps_tbuf b = {.name = names[below(&r, cps_countof(names))],
-                      .space = (cps_space)below(&r, 3), .pin_byte = -1, .pin_bank = -1,
-                      .pin_part = -1, .rank = 2, .dim = {1 + below(&r, 128), below(&r, 40)}};
+                      .space = (cps_space)below(&r, 3),
+                      .pin_byte = -1,
+                      .pin_bank = -1,
+                      .pin_part = -1,
+                      .rank = 2,
+                      .dim = {1 + below(&r, 128), below(&r, 40)}};
         b.dtype = (cps_dtype)(1 + below(&r, CPS_DT_COUNT - 1));
         b.role = b.space == CPS_HBM ? (cps_role)below(&r, 5) : CPS_LOCAL;
         if (b.role == CPS_DATA) {
@@ -239,11 +246,16 @@ random_func(cps_arena *a, uint64_t seed)
         if (below(&r, 3) == 0)
             b.pin_byte = (int32_t)below(&r, 9999), b.pin_bank = (int32_t)below(&r, 8);
         if (below(&r, 3) == 0)
-            b.placed = true, b.byte = (uint32_t)below(&r, 99999), b.part = (uint16_t)below(&r, 96);
+            b.placed = true, b.byte = (uint32_t)below(&r, 99999),
+            b.part = (uint16_t)below(&r, 96);
         cps_tile_buf(f, b);
     }
-    cps_tile_buf(f, (cps_tbuf){.name = "i", .space = CPS_REG, .dtype = CPS_DT_I32, .pin_byte = -1,
-                               .pin_bank = -1, .pin_part = -1});
+    cps_tile_buf(f, (cps_tbuf){.name = "i",
+                               .space = CPS_REG,
+                               .dtype = CPS_DT_I32,
+                               .pin_byte = -1,
+                               .pin_bank = -1,
+                               .pin_part = -1});
     for (int i = 0; i < 30; i++) {
         cps_top op = (cps_top)(1 + below(&r, CPS_TOPS - 1));
         cps_tinst x = *cps_tile_inst(f, op, CPS_NOSPAN);
@@ -298,12 +310,13 @@ random_programs(void)
 
 // Declarations that every case shares; `%` names without numbers.
 #define HEAD(target) "copse.tile 1\nkernel @k on " target " core 0 of 1\n" DECLS
-#define DECLS                                                                                    \
-    "%x = hbm fp32[128,512] in %y = hbm fp32[128,512] out %h = hbm bf16[512,128] in "            \
-    "%q = hbm i64[128] in %a = sbuf fp32[128,512] %b = sbuf fp32[128,512] %c = sbuf fp32[128,1] " \
-    "%d = sbuf bf16[128,512] %e = sbuf bf16[128,512] %p = psum fp32[128,512] "                   \
-    "%r = psum fp32[128,512] %u = sbuf u16[128,512] %v = sbuf i32[128,512] "                     \
-    "%w = sbuf fp8e4m3fn[128,512] %z = psum bf16[128,512] %k = sbuf fp4e2m1_x4[128,512] "         \
+#define DECLS                                                                                  \
+    "%x = hbm fp32[128,512] in %y = hbm fp32[128,512] out %h = hbm bf16[512,128] in "          \
+    "%q = hbm i64[128] in %a = sbuf fp32[128,512] %b = sbuf fp32[128,512] %c = sbuf "          \
+    "fp32[128,1] "                                                                             \
+    "%d = sbuf bf16[128,512] %e = sbuf bf16[128,512] %p = psum fp32[128,512] "                 \
+    "%r = psum fp32[128,512] %u = sbuf u16[128,512] %v = sbuf i32[128,512] "                   \
+    "%w = sbuf fp8e4m3fn[128,512] %z = psum bf16[128,512] %k = sbuf fp4e2m1_x4[128,512] "      \
     "%n = sbuf u8[128,512] %i = reg i32[]\n"
 #define FULL "[p0:128, 0, 1*512]"
 #define COL "[p0:128, 0]"
@@ -330,16 +343,19 @@ static const struct {
     {"trn2", "iota %a" FULL " {pattern=[1*500]}", "E5110"},
     {"trn2", "tensor_reduce %c" COL " <- %b" FULL " {op0=is_gt, axes=1}", "E5110"},
     {"trn2", "tensor_reduce %c" COL " <- %b" FULL " {op0=add, axes=2}", "E5110"},
-    {"trn2", "tensor_scalar_reduce %a" FULL ", %c" COL " <- %b" FULL ", 1.0 {op0=add, red=abs_diff}",
+    {"trn2",
+     "tensor_scalar_reduce %a" FULL ", %c" COL " <- %b" FULL ", 1.0 {op0=add, red=abs_diff}",
      "E5110"},
     {"trn3", "affine_select %a" FULL " <- %b" FULL ", 0.0 {op0=mult}", "E5110"},
-    {"trn2", "tensor_scalar %v" FULL " <- %v" FULL ", 1, 2 {op0=bitwise_and, op1=add}", "E5110"},
+    {"trn2", "tensor_scalar %v" FULL " <- %v" FULL ", 1, 2 {op0=bitwise_and, op1=add}",
+     "E5110"},
     {"trn2", "tensor_scalar %v" FULL " <- %v" FULL ", 1, _ {op0=add_int}", "E5110"},
     {"trn2", "when 1, 2 {op0=add}\nend", "E5110"},
     {"trn2", "register_alu %i <- 1, 2 {op0=pow}", "E5110"},
     {"trn2", "fence after 7", "E5110"},
     // engines
-    {"trn2", "nc_matmul %p" FULL " <- %d[p0:128, 0, 1*128], %e" FULL " {start} on act", "E5102"},
+    {"trn2", "nc_matmul %p" FULL " <- %d[p0:128, 0, 1*128], %e" FULL " {start} on act",
+     "E5102"},
     {"trn2", "tensor_tensor %a" FULL " <- %b" FULL ", %p" FULL " {op0=add} on pool", "E5102"},
     {"trn2", "tensor_tensor %a" FULL " <- %b" FULL ", %a" FULL " {op0=pow} on dve", "E5102"},
     {"trn2", "tensor_tensor %a" FULL " <- %p" FULL ", %a" FULL " {op0=pow}", "E5102"},
@@ -356,13 +372,15 @@ static const struct {
     {"trn2", "nc_matmul %p" FULL " <- %z[p0:128, 0, 1*128], %e" FULL " {start}", "E5103"},
     {"trn2", "register_load %i <- %p as i32[p0:1, 0]", "E5103"},
     {"trn2", "tensor_tensor %a" FULL " <- %p" FULL ", %r" FULL " {op0=add}", "E5104"},
-    {"trn2", "scalar_tensor_tensor %a" FULL " <- %p" FULL ", 1.0, %r" FULL " {op0=add, op1=add}",
+    {"trn2",
+     "scalar_tensor_tensor %a" FULL " <- %p" FULL ", 1.0, %r" FULL " {op0=add, op1=add}",
      "E5104"},
     // partitions
     {"trn2", "tensor_copy %a[p0:32, 0, 1*512] <- %b[p16:32, 0, 1*512]", "E5105"},
     {"trn2", "tensor_copy %a[p0:64, 0, 1*512] <- %b[p32:64, 0, 1*512]", "E5105"},
     {"trn2", "tensor_copy %a[p0:96, 0, 1*512] <- %b[p32:96, 0, 1*512]", "E5105"},
-    {"trn2", "nc_matmul %p[p0:64, 0, 1*512] <- %d[p0:32, 0, 1*64], %e[p32:32, 0, 1*512] {start}",
+    {"trn2",
+     "nc_matmul %p[p0:64, 0, 1*512] <- %d[p0:32, 0, 1*64], %e[p32:32, 0, 1*512] {start}",
      "E5105"},
     // bounds
     {"trn2", "tensor_copy %a[p0:128, 1, 1*512] <- %b" FULL, "E5106"},
@@ -377,11 +395,13 @@ static const struct {
     {"trn2", "tensor_copy %a[p0:64, 0, 1*512] <- %b" FULL, "E5107"},
     {"trn2", "tensor_copy %a[p0:128, 0, 1*0] <- %b[p0:128, 0, 1*0]", "E5107"},
     {"trn2", "tensor_scalar %a" FULL " <- %b" FULL ", %c[p0:64, 0], _ {op0=add}", "E5107"},
-    {"trn2", "tensor_scalar %a" FULL " <- %b" FULL ", %b[p0:128, 0, 1*2], _ {op0=add}", "E5107"},
+    {"trn2", "tensor_scalar %a" FULL " <- %b" FULL ", %b[p0:128, 0, 1*2], _ {op0=add}",
+     "E5107"},
     {"trn2", "dma_copy %a" FULL " <- %x[0, 512*128, 1*511]", "E5107"},
     {"trn2", "nc_matmul %p" FULL " <- %d[p0:128, 0, 1*127], %e" FULL " {start}", "E5107"},
     {"trn2", "nc_matmul %p" FULL " <- %d[p0:64, 0, 1*128], %e" FULL " {start}", "E5107"},
-    {"trn2", "tensor_reduce %c" COL " <- %b[p0:128, 0, 256*2, 1*256] {op0=add, axes=1}", "E5107"},
+    {"trn2", "tensor_reduce %c" COL " <- %b[p0:128, 0, 256*2, 1*256] {op0=add, axes=1}",
+     "E5107"},
     {"trn2", "bn_stats %a[p0:128, 0, 1*5] <- %b" FULL, "E5107"},
     {"trn2", "bn_aggr %a[p0:128, 0, 1*2] <- %b[p0:128, 0, 1*7]", "E5107"},
     {"trn2", "max8 %a[p0:128, 0, 1*8] <- %b[p0:128, 0, 1*7]", "E5107"},
@@ -402,29 +422,42 @@ static const struct {
     {"trn2", "nc_matmul %p" FULL " <- %u[p0:128, 0, 1*128], %u" FULL " {start}", "E5108"},
     {"trn2", "nc_matmul %p" FULL " <- %d[p0:128, 0, 1*128], %a" FULL " {start}", "E5108"},
     {"trn2", "nc_matmul %z" FULL " <- %d[p0:128, 0, 1*128], %e" FULL " {start}", "E5108"},
-    {"trn3", "nc_matmul %p" FULL " <- %w[p0:128, 0, 1*128], %n as fp8e4m3" FULL " {start}", "E5108"},
+    {"trn3", "nc_matmul %p" FULL " <- %w[p0:128, 0, 1*128], %n as fp8e4m3" FULL " {start}",
+     "E5108"},
     {"trn2", "nc_matmul %p" FULL " <- %w[p0:128, 0, 1*128], %w" FULL " {start}", "E5108"},
-    {"trn2", "nc_matmul %p[p0:128, 0, 1*128] <- %d[p0:128, 0, 1*128], %e[p0:128, 0, 1*128] "
-             "{start, transpose}", "E5108"},
+    {"trn2",
+     "nc_matmul %p[p0:128, 0, 1*128] <- %d[p0:128, 0, 1*128], %e[p0:128, 0, 1*128] "
+     "{start, transpose}",
+     "E5108"},
     {"trn2", "nc_transpose %p[p0:128, 0, 1*128] <- %d[p0:128, 0, 1*128]", "E5108"},
     {"trn2", "tensor_copy_predicated %a" FULL " <- %b" FULL ", %a" FULL, "E5108"},
     {"trn2", "select_reduce %a" FULL " <- %v" FULL ", %b" FULL ", 0.0", "E5108"},
     {"trn2", "range_select %a" FULL " <- %v" FULL ", 0.0, 1.0 {op0=is_ge, op1=is_lt}", "E5108"},
     {"trn2", "nc_find_index8 %n[p0:128, 0, 1*8] <- %b" FULL ", %a[p0:128, 0, 1*8]", "E5108"},
     {"trn2", "dma_copy %a" FULL " <- %x[0, 512*128, 1*512, index %u" COL "]", "E5108"},
-    {"trn2", "nc_matmul %p[p0:64, 0, 1*512] <- %d[p0:128, 0, 64*2, 1*64], "
-             "%h[0, 128*128, 1*8] {start, perf=1}", "E5103"},
+    {"trn2",
+     "nc_matmul %p[p0:64, 0, 1*512] <- %d[p0:128, 0, 64*2, 1*64], "
+     "%h[0, 128*128, 1*8] {start, perf=1}",
+     "E5103"},
     // limits of the PE
-    {"trn2", "nc_matmul %p[p0:128, 0, 1*512, 0*2] <- %d[p0:128, 0, 1*128], %e[p0:128, 0, 1*512, 0*2] "
-             "{start}", "E5109"},
-    {"trn2", "nc_matmul %p as fp32[p0:128, 4, 1*510] <- %d[p0:128, 0, 1*128], %e[p0:128, 0, 1*510] "
-             "{start}", "E5106"},
+    {"trn2",
+     "nc_matmul %p[p0:128, 0, 1*512, 0*2] <- %d[p0:128, 0, 1*128], %e[p0:128, 0, 1*512, 0*2] "
+     "{start}",
+     "E5109"},
+    {"trn2",
+     "nc_matmul %p as fp32[p0:128, 4, 1*510] <- %d[p0:128, 0, 1*128], %e[p0:128, 0, 1*510] "
+     "{start}",
+     "E5106"},
     // generations
     {"trn1", "range_select %a" FULL " <- %b" FULL ", 0.0, 1.0 {op0=is_ge, op1=is_lt}", "E5111"},
-    {"trn1", "nc_matmul %z[p0:128, 0, 1*128] <- %d[p0:128, 0, 1*128], %e[p0:128, 0, 1*128] "
-             "{start, transpose}", "E5111"},
-    {"trn1", "nc_matmul %p[p0:64, 0, 1*64] <- %n as fp8e4m3[p0:128, 0, 64*2, 1*64], "
-             "%n as fp8e4m3[p0:128, 0, 64*2, 1*64] {start, perf=1}", "E5111"},
+    {"trn1",
+     "nc_matmul %z[p0:128, 0, 1*128] <- %d[p0:128, 0, 1*128], %e[p0:128, 0, 1*128] "
+     "{start, transpose}",
+     "E5111"},
+    {"trn1",
+     "nc_matmul %p[p0:64, 0, 1*64] <- %n as fp8e4m3[p0:128, 0, 64*2, 1*64], "
+     "%n as fp8e4m3[p0:128, 0, 64*2, 1*64] {start, perf=1}",
+     "E5111"},
     {"trn2", "tensor_tensor %a" FULL " <- %b" FULL ", %a" FULL " {op0=abs_max}", "E5111"},
     {"trn1", "activation %a" FULL " <- %b" FULL ", _, %c" COL " {func=reciprocal}", "E5111"},
     {"trn1", "dma_copy %a" FULL " <- %x[0, 512*128, 1*512] {dge=2}", "E5111"},
@@ -462,8 +495,9 @@ broken(const char *target, const char *text, const char *code)
     const char *got = "no text";
     if (f) {
         bool ok = cps_tile_verify(f, cps_target_find(target), d);
-        got = ok ? "sound" : cps_diags_count(d) == 1 ? cps_diag_rows[cps_diags_code(d, 0)].name
-                                                     : "several";
+        got = ok                        ? "sound"
+              : cps_diags_count(d) == 1 ? cps_diag_rows[cps_diags_code(d, 0)].name
+                                        : "several";
     }
     if (strcmp(got, code) != 0) {
         fprintf(stderr, "%s\n", strrchr(text, '\n') ? text + strlen(HEAD("trn2")) : text);
@@ -485,18 +519,21 @@ verifier(void)
     }
     for (size_t i = 0; i < cps_countof(buffers); i++) {
         b.n = 0;
-        cps_buf_printf(&b, "copse.tile 1\nkernel @k on trn2 core 0 of 1\n%s\n", buffers[i].decl);
+        cps_buf_printf(&b, "copse.tile 1\nkernel @k on trn2 core 0 of 1\n%s\n",
+                       buffers[i].decl);
         broken(buffers[i].target, b.data, buffers[i].code);
     }
     // A pattern across two banks.
-    broken("trn2", "copse.tile 1\nkernel @k on trn2 core 0 of 1\n%p = psum fp32[128,1024]\n"
-                   "%d = sbuf bf16[128,512]\n"
-                   "nc_matmul %p[p0:128, 256, 1*512] <- %d[p0:128, 0, 1*128], %d" FULL " {start}\n",
+    broken("trn2",
+           "copse.tile 1\nkernel @k on trn2 core 0 of 1\n%p = psum fp32[128,1024]\n"
+           "%d = sbuf bf16[128,512]\n"
+           "nc_matmul %p[p0:128, 256, 1*512] <- %d[p0:128, 0, 1*128], %d" FULL " {start}\n",
            "E5109");
     b.n = 0;
     for (int i = 0; i < 65; i++)
-        cps_buf_puts(&b, i ? "loop %i <- 0, 1\n" : "copse.tile 1\nkernel @k on trn2 core 0 of 1\n"
-                                                   "%i = reg i32[]\n");
+        cps_buf_puts(&b, i ? "loop %i <- 0, 1\n"
+                           : "copse.tile 1\nkernel @k on trn2 core 0 of 1\n"
+                             "%i = reg i32[]\n");
     cps_buf_puts(&b, "loop %i <- 0, 1\n");
     for (int i = 0; i < 65; i++)
         cps_buf_puts(&b, "end\n");
@@ -532,9 +569,12 @@ bad_texts(void)
         {K "memset %a[p0:1, 0] <- 1.0", "E9102"},
         {K "%a = sbuf fp32[2,2]\nmemset %a[p0:0, 0] <- 1.0", "E9104"},
         {K "%a = sbuf fp32[2,2]\nmemset %a[q0:1, 0] <- 1.0", "E9101"},
-        {K "%a = sbuf fp32[2,2]\nmemset %a[p0:1, 0, 1*1, 1*1, 1*1, 1*1, 1*1, 1*1, 1*1] <- 1.0", "E9105"},
+        {K "%a = sbuf fp32[2,2]\nmemset %a[p0:1, 0, 1*1, 1*1, 1*1, 1*1, 1*1, 1*1, 1*1] <- 1.0",
+         "E9105"},
         {K "%a = sbuf fp32[2,2]\nmemset %a[p0:1, 0, 1] <- 1.0", "E9101"},
-        {K "%a = sbuf fp32[2,2]\nmemset %a[p0:1, 0, index %a[p0:1, 0, index %a[p0:1, 0]]] <- 1.0", "E9101"},
+        {K
+         "%a = sbuf fp32[2,2]\nmemset %a[p0:1, 0, index %a[p0:1, 0, index %a[p0:1, 0]]] <- 1.0",
+         "E9101"},
         {K "%a = sbuf fp32[2,2]\nmemset %a[p0:1, 0] <- 1.0, 2.0, 3.0, 4.0", "E9105"},
         {K "%a = sbuf fp32[2,2]\nmemset %a[p0:1, 0] <- 1.0,", "E9101"},
         {K "%a = sbuf fp32[2,2]\nmemset %a[p0:1, 0] <- 1.0 {op9=add}", "E9102"},
@@ -547,8 +587,8 @@ bad_texts(void)
         cps_arena *a = cps_arena_create();
         cps_diags *d = cps_diags_create();
         CHECK(!parse(a, d, cases[i].text));
-        const char *got =
-            cps_diags_count(d) == 1 ? cps_diag_rows[cps_diags_code(d, 0)].name : "not one message";
+        const char *got = cps_diags_count(d) == 1 ? cps_diag_rows[cps_diags_code(d, 0)].name
+                                                  : "not one message";
         if (strcmp(got, cases[i].code) != 0)
             fprintf(stderr, "case %zu: %s\n", i, cases[i].text);
         CHECK_STR(got, cases[i].code);
@@ -598,40 +638,52 @@ evaluator(void)
     runs("dma_copy %y[0, 512*128, 1*512] <- %a" FULL, "E8101");
     // One element is missing, in the last partition.
     runs("memset %a[p0:96, 0, 1*512] <- 0.0\nmemset %a[p96:32, 0, 1*511] <- 0.0\n"
-         "tensor_copy %b" FULL " <- %a" FULL, "E8101");
-    runs("memset %a[p0:128, 0, 2*256] <- 0.0\ntensor_copy %b[p0:128, 0, 1*256] <- %a[p0:128, 0, 2*256]",
+         "tensor_copy %b" FULL " <- %a" FULL,
+         "E8101");
+    runs("memset %a[p0:128, 0, 2*256] <- 0.0\ntensor_copy %b[p0:128, 0, 1*256] <- %a[p0:128, "
+         "0, 2*256]",
          "fine");
-    runs("memset %a[p0:128, 0, 2*256] <- 0.0\ntensor_copy %b[p0:128, 0, 1*256] <- %a[p0:128, 1, 2*256]",
+    runs("memset %a[p0:128, 0, 2*256] <- 0.0\ntensor_copy %b[p0:128, 0, 1*256] <- %a[p0:128, "
+         "1, 2*256]",
          "E8101");
     // Half of an fp32 through a view of another dtype.
     runs("memset %a as u16[p0:128, 0, 2*512] <- 0\ntensor_copy %b" FULL " <- %a" FULL, "E8101");
     runs("dma_copy %a" FULL " <- %y[0, 512*128, 1*512]", "E8101");
     runs("nc_matmul %p[p0:8, 0, 1*8] <- %d[p0:8, 0, 1*8], %e[p0:8, 0, 1*8] {start}", "E8101");
-    runs("memset %d" FULL " <- 1.0\nnc_matmul %p" FULL " <- %d[p0:128, 0, 1*128], %d" FULL " {stop}",
+    runs("memset %d" FULL " <- 1.0\nnc_matmul %p" FULL " <- %d[p0:128, 0, 1*128], %d" FULL
+         " {stop}",
          "E8101");
     runs("memset %n" FULL " <- 0\nmemset %b" FULL " <- 0.0\n"
          "tensor_copy_predicated %a" FULL " <- %n" FULL ", %b" FULL "\n"
-         "tensor_copy %b" FULL " <- %a" FULL, "E8101");
+         "tensor_copy %b" FULL " <- %a" FULL,
+         "E8101");
     runs("register_alu %i <- %i, 1 {op0=add}", "E8101");
     runs(LOAD "tensor_copy %b" FULL " <- %a[p0:128, 0, 1*512, reg %i*1]", "E8101");
     runs(LOAD "register_move %i <- 1\ntensor_copy %b" FULL " <- %a[p0:128, 0, 1*512, reg %i*1]",
          "E8102");
-    runs(LOAD "register_move %i <- -1\ntensor_copy %b[p0:128, 0, 1*8] <- %a[p0:128, 8, 1*8, reg %i*8]",
+    runs(LOAD "register_move %i <- -1\ntensor_copy %b[p0:128, 0, 1*8] <- %a[p0:128, 8, 1*8, "
+              "reg %i*8]",
          "fine");
-    runs("memset %v" FULL " <- 128\ndma_copy %a" FULL " <- %x[0, 512*128, 1*512, index %v" COL "]",
+    runs("memset %v" FULL " <- 128\ndma_copy %a" FULL " <- %x[0, 512*128, 1*512, index %v" COL
+         "]",
          "E8102");
     runs("memset %v" FULL " <- 128\ndma_copy %a" FULL " <- %x[0, 512*128, 1*512, index %v" COL
-         "] {oob=1}", "fine");
+         "] {oob=1}",
+         "fine");
     // A left-out row was not written.
     runs("memset %v" FULL " <- 128\ndma_copy %a" FULL " <- %x[0, 512*128, 1*512, index %v" COL
-         "] {oob=1}\ntensor_copy %b" FULL " <- %a" FULL, "E8101");
+         "] {oob=1}\ntensor_copy %b" FULL " <- %a" FULL,
+         "E8101");
     runs(LOAD "activation %b" FULL " <- %a" FULL ", _, _ {func=exp, acc=2}", "E8104");
     runs(LOAD "memset %d" FULL " <- 1.0\n"
-         "nc_matmul %z[p0:128, 0, 1*128] <- %d[p0:128, 0, 1*128], %d[p0:128, 0, 1*128] "
-         "{start, transpose}", "E8104");
-    runs("loop %i <- 0, 3\nfence\nend\nloop %i <- 3, -3\nmemset %a" FULL " <- %i\nend", "E5101");
-    runs("register_move %i <- 0\nwhen %i, 0 {op0=is_ne}\ndma_copy %y[0, 512*128, 1*512] <- %a" FULL
-         "\nend", "fine");
+              "nc_matmul %z[p0:128, 0, 1*128] <- %d[p0:128, 0, 1*128], %d[p0:128, 0, 1*128] "
+              "{start, transpose}",
+         "E8104");
+    runs("loop %i <- 0, 3\nfence\nend\nloop %i <- 3, -3\nmemset %a" FULL " <- %i\nend",
+         "E5101");
+    runs("register_move %i <- 0\nwhen %i, 0 {op0=is_ne}\ndma_copy %y[0, 512*128, 1*512] <- "
+         "%a" FULL "\nend",
+         "fine");
 }
 
 /* ---- many tiles, one after the other ---- */
@@ -643,14 +695,28 @@ unrolled(void)
     cps_arena *a = cps_arena_create();
     cps_diags *d = cps_diags_create();
     cps_tfunc *f = cps_tile_new(a, "k", "trn2");
-    cps_tbuf h = {.name = "x", .space = CPS_HBM, .role = CPS_IN, .dtype = CPS_DT_FP32, .rank = 2,
-                  .dim = {128, 256}, .pin_byte = -1, .pin_bank = -1, .pin_part = -1};
+    cps_tbuf h = {.name = "x",
+                  .space = CPS_HBM,
+                  .role = CPS_IN,
+                  .dtype = CPS_DT_FP32,
+                  .rank = 2,
+                  .dim = {128, 256},
+                  .pin_byte = -1,
+                  .pin_bank = -1,
+                  .pin_part = -1};
     uint32_t x = cps_tile_buf(f, h);
     h.role = CPS_OUT;
     uint32_t y = cps_tile_buf(f, h);
     for (uint32_t i = 0; i < 3000; i++) {
-        cps_tbuf b = {.space = CPS_SBUF, .dtype = CPS_DT_FP32, .rank = 2, .dim = {128, 256},
-                      .ring = 1, .turn = i, .pin_byte = -1, .pin_bank = -1, .pin_part = -1};
+        cps_tbuf b = {.space = CPS_SBUF,
+                      .dtype = CPS_DT_FP32,
+                      .rank = 2,
+                      .dim = {128, 256},
+                      .ring = 1,
+                      .turn = i,
+                      .pin_byte = -1,
+                      .pin_bank = -1,
+                      .pin_part = -1};
         uint32_t t = cps_tile_buf(f, b);
         cps_tview in = {.buf = x, .dtype = CPS_DT_FP32, .nd = 2, .d = {{256, 128}, {1, 256}}};
         cps_tview on = {.buf = t, .dtype = CPS_DT_FP32, .parts = 128, .nd = 1, .d = {{1, 256}}};

@@ -1,7 +1,7 @@
 /* tile_run FILE: parses a tile text, verifies it for its target, executes it with the
- * inputs given, and prints what the outputs hold. Arguments are read from FILE.in: the storage of
- * the HBM arguments one after the other, in order; afterwards all of them are written to FILE.out.
- * What the NumPy oracle (oracle.py) drives. Prints diagnostics and exits 1 on any. */
+ * inputs given, and prints what the outputs hold. Arguments are read from FILE.in: the storage
+ * of the HBM arguments one after the other, in order; afterwards all of them are written to
+ * FILE.out. What the NumPy oracle (oracle.py) drives. Prints diagnostics and exits 1 on any. */
 #include "codegen/isa/target.h"
 #include "ir/tile.h"
 #include "runtime/base/file.h"
