@@ -21,7 +21,7 @@ cps_tr_reg_value(cps_tracer *t, uint32_t reg, int64_t mul, int64_t add)
 static uint32_t
 new_reg(cps_tracer *t, const char *name, const void *site, uint32_t k, cps_span at)
 {
-    cps_tbuf b = {.name = name, .space = CPS_REG, .dtype = CPS_DT_I32, .rank = 1, .dim = {1},
+    cps_tbuf b = {.name = name, .space = CPS_REG, .dtype = CPS_DT_I32,
                   .pin_byte = -1, .pin_bank = -1, .pin_part = -1, .loc = at};
     b.ring = cps_tr_ring(t, site, k, &b.turn);
     return cps_tile_buf(t->f, b);
