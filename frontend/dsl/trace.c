@@ -342,6 +342,9 @@ cps_dsl_trace(cps_arena *a, const cps_trace_opts *o, cps_diags *d)
     ok = ok && t.ev.failed == 0 && cps_diags_errors(d) == before;
     if (ok)
         prepend(&t);
+#ifdef CPS_TEST_BUILD
+    ok = ok && cps_tile_verify(t.f, t.t, d);
+#endif
     for (uint32_t i = 1; i < t.f->bufs.n; i++) { // names outlive the module set
         cps_tbuf *b = &t.f->bufs.data[i];
         b->name = cps_arena_strdup(a, b->name);

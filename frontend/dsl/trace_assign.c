@@ -70,18 +70,6 @@ cut_graph(cps_tracer *t, const cps_xgraph *from, cps_xgraph *to, int64_t lo, int
 
 /* ---- operands ---- */
 
-unsigned
-cps_tr_scalar_slots(cps_top op)
-{
-    switch (op) {
-    case CPS_T_TENSOR_SCALAR: case CPS_T_ACTIVATION: case CPS_T_RANGE_SELECT: return 6;
-    case CPS_T_STT: case CPS_T_TS_REDUCE: case CPS_T_AFFINE_SELECT: return 2;
-    case CPS_T_SCAN: case CPS_T_SELECT_REDUCE: return 4;
-    case CPS_T_MEMSET: return 1;
-    default: return 0;
-    }
-}
-
 // The view spread over the free axes of the instruction by steps of 0.
 static bool
 spread(const cps_view *v, int nfree, const int64_t *free_, cps_view *out,
@@ -277,7 +265,6 @@ emit_one(stmt *s, const cps_xinst *x)
     const cps_view *out = value_view(s, &x->out, &at);
     int64_t free_[CPS_VIEW_AXES];
     int nfree = 0;
-    unsigned scalars = cps_tr_scalar_slots(x->op);
     cps_trmarks none = {.on = CPS_ENGINE_ANY};
 
     for (int i = 0; i < out->nd; i++)
@@ -293,7 +280,7 @@ emit_one(stmt *s, const cps_xinst *x)
             return false;
     } else {
         for (int k = 0; k < 3; k++)
-            if (x->in[k].kind && !put_in(s, i, &x->in[k], scalars >> k & 1, nfree, free_))
+            if (x->in[k].kind && !put_in(s, i, &x->in[k], cps_tr_scalar(x->op, k), nfree, free_))
                 return false;
     }
     set_attrs(i, x);

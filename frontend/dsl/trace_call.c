@@ -272,14 +272,11 @@ static bool
 generic(cps_tracer *t, const cps_ast_call *c, const form *f, const cps_trmarks *m)
 {
     cps_tinst *i = cps_tr_begin(t, f->op, m);
-    unsigned scalars = cps_tr_scalar_slots(f->op);
     const cps_ast_arg *a;
     const cps_view *dst = NULL;
     word w;
     int k = 0;
 
-    if (f->op == CPS_T_MATCH_REPLACE8)
-        scalars = 4;
     if (!engine(t, i, m) || !(a = find(c, "dst")) || !(dst = view_arg(t, a)) ||
         !on_chip(t, a, dst))
         return false;
@@ -287,7 +284,7 @@ generic(cps_tracer *t, const cps_ast_call *c, const form *f, const cps_trmarks *
     for (const char *p = f->ins; (p = next(p, &w)) != NULL; k++) {
         a = find(c, w.name);
         if (a) {
-            if (!put_in(t, i, a, scalars >> k & 1, rows))
+            if (!put_in(t, i, a, cps_tr_scalar(f->op, k), rows))
                 return false;
         } else { // scale 1, bias 0, operand1 0
             i->in[i->nin++] = cps_to_imm(cps_streq(w.name, "scale") ? 1 : 0);

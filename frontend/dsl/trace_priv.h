@@ -139,6 +139,12 @@ cps_tr_arena(cps_tracer *t) /* for what a statement makes */
 {
     return t->depth ? t->scratch : t->keep;
 }
+/* Operand k is one element per row, a register or a number (roles of top.def). */
+static inline bool
+cps_tr_scalar(cps_top op, int k)
+{
+    return cps_tops[op].ins[k] == 's' || cps_tops[op].ins[k] == 'i';
+}
 static inline const cps_view *
 cps_tr_view(cps_cv v)
 {
@@ -198,8 +204,6 @@ cps_hook cps_tr_method(cps_eval *ev, const cps_ast_call *e, cps_cv base, const c
                        const cps_arg *arg, uint32_t n, cps_cv *out);
 
 /* ---- trace_assign.c ---- */
-/* Bit k: operand k of the instruction is one element per row, or an immediate. */
-unsigned cps_tr_scalar_slots(cps_top op);
 /* dst = value by the combining table, products and transposes. */
 bool cps_tr_assign(cps_tracer *t, const cps_view *dst, cps_span dst_at, cps_cv value,
                    cps_span value_at, const cps_trmarks *m, const void *site);

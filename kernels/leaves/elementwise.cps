@@ -54,6 +54,7 @@ leaf affine_rows for affine on trn1, trn2, trn3 {
 
 leaf binary_rows for binary on trn1, trn2, trn3 {
     where x.dtype in {bf16, fp16, fp32} && y.dtype in {bf16, fp16, fp32} : "floats only";
+    where (Ty == 1 || Ty == T) && (Ny == 1 || Ny == N) : "y has the shape of x, or one row or column that meets all of x";
     where Ty > 1 || T == 1 || Ny == 1 || N * bytes(y.dtype) <= sbuf.partition / 4 : "a row that meets every row must stay on chip";
     param C in {512, 1024, 2048, 4096} = 2048;
     cost dve: ceil_div(T, P) * 2 * N, hbm: bytes(x) + bytes(y) + bytes(z);
