@@ -218,7 +218,7 @@ run_data(cps_sim *s, engine *e, insn *i)
 {
     e->count++;
     bool races = s->opts.checks & CPS_CHECK_RACES;
-    for (unsigned k = 0; k < i->nop; k++) {
+    for (unsigned k = 0; k < i->nop && i->sem->kind != SEM_OWN; k++) {
         const opnd *o = &i->op[k];
         rect r = opnd_rect(o);
         if (!o->out)

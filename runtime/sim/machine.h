@@ -88,8 +88,8 @@ typedef struct sem_row {
 } sem_row;
 
 /* DATA: a datapath instruction, checked before and marked after by exec.c; SELF: the same, but
- * marks what it wrote itself; SEQ: the sequencer's own. */
-typedef enum sem_kind { SEM_DATA, SEM_SELF, SEM_SEQ } sem_kind;
+ * marks what it wrote itself; OWN: checks and marks itself; SEQ: the sequencer's own. */
+typedef enum sem_kind { SEM_DATA, SEM_SELF, SEM_OWN, SEM_SEQ } sem_kind;
 
 typedef struct sync {
     uint8_t wait_mode[2], wait_idx[2];

@@ -385,7 +385,18 @@ prep_shuffle(cps_sim *s, insn *i)
            load_fail(s, i, CPS_E8202, "the sides differ in shape or type");
 }
 
-/* Inside each group of 32: dst[l] = src[mask[l]]; 255 leaves a lane alone. */
+/* One lane of an operand, for the checks. */
+static rect
+lane_rect(const opnd *o, unsigned lane)
+{
+    opnd one = *o;
+    one.part = (uint8_t)(o->part + lane);
+    one.rows = 1;
+    return opnd_rect(&one);
+}
+
+/* Inside each group of 32: dst[l] = src[mask[l]]; 255 leaves a lane alone. Only lanes that some
+ * mask byte names are read, which is how one row is handed to all. */
 bool
 exec_shuffle(cps_sim *s, engine *e, insn *i)
 {
@@ -394,17 +405,32 @@ exec_shuffle(cps_sim *s, engine *e, insn *i)
     uint8_t *rows = malloc(32 * bytes);
     if (!rows)
         cps_bug("no memory for a quadrant");
+    bool races = s->opts.checks & CPS_CHECK_RACES;
+    uint32_t read = 0;
+    for (unsigned l = 0; l < 32; l++) {
+        if (e->mask[l] != 255 && e->mask[l] >= 32) {
+            free(rows);
+            return run_fault(s, i, CPS_E8305, "lane %u is taken from lane %u of 32", l,
+                             e->mask[l]);
+        }
+        read |= e->mask[l] == 255 ? 0 : 1u << e->mask[l];
+    }
     for (unsigned q = 0; q < i->rows; q += 32) {
-        for (unsigned l = 0; l < 32; l++)
+        for (unsigned l = 0; l < 32; l++) {
+            if (!(read >> l & 1))
+                continue;
+            rect r = lane_rect(x, q + l);
+            check_read(s, i, &r);
+            if (races)
+                race_access(s, &r, false, i, e->vc, false);
             load_raw(s, x, q + l, rows + l * bytes);
+        }
         for (unsigned l = 0; l < 32; l++) {
             if (e->mask[l] == 255)
                 continue;
-            if (e->mask[l] >= 32) {
-                free(rows);
-                return run_fault(s, i, CPS_E8305, "lane %u is taken from lane %u of 32", l,
-                                 e->mask[l]);
-            }
+            rect r = lane_rect(o, q + l);
+            if (races)
+                race_access(s, &r, true, i, e->vc, false);
             store_raw(s, o, q + l, rows + e->mask[l] * bytes);
             if (s->opts.checks & CPS_CHECK_UNINIT)
                 mark_row(s, o, q + l, NULL);

@@ -238,6 +238,41 @@ test_own_trigger(bool wait)
     kb_free(&b);
 }
 
+/* An update at operand read releases what was read, not what was written. */
+static void
+test_read_update(bool reads_result)
+{
+    kb b = kb_new("trn2");
+    memset_at(&b, CPS_DVE, 0, 128, 0, 16, 1, 0);
+    cps_bundle c = kb_insn(&b, CPS_INSN_COPY);
+    kb_ap(&c, CPS_F_S4D4_TR_src, ap1(0, 16));
+    kb_ap(&c, CPS_F_S4D4_TR_dst, ap1(1024, 16));
+    cps_isa_set(&c, CPS_F_S4D4_TR_in_dtype, wire(CPS_DT_FP32));
+    cps_isa_set(&c, CPS_F_S4D4_TR_out_dtype, wire(CPS_DT_FP32));
+    cps_isa_set(&c, CPS_F_S4D4_TR_ch, 128);
+    cps_isa_set(&c, CPS_F_EVENTS_update_mode, CPS_UPDATE_SEM_INC_READ);
+    cps_isa_set(&c, CPS_F_EVENTS_update_idx, 9);
+    kb_put(&b, CPS_DVE, c);
+    if (reads_result) {
+        cps_bundle d = c;
+        kb_ap(&d, CPS_F_S4D4_TR_src, ap1(1024, 16));
+        kb_ap(&d, CPS_F_S4D4_TR_dst, ap1(2048, 16));
+        cps_isa_set(&d, CPS_F_EVENTS_update_mode, CPS_UPDATE_NONE);
+        cps_isa_set(&d, CPS_F_EVENTS_update_idx, 0);
+        kb_wait(&d, 9, 1);
+        kb_put(&b, CPS_POOL, d);
+    } else { // writes over what was read
+        memset_at(&b, CPS_POOL, 0, 128, 0, 16, 1, 0);
+        kb_wait(&b.k->stream[CPS_POOL].code.data[0], 9, 1);
+    }
+    CHECK(kb_load(&b));
+    // the first write of the operand by DVE itself is not released either: only reads are
+    CHECK(!kb_run(&b));
+    CHECK_INT(b.rep.races, 1);
+    CHECK(kb_says(&b, reads_result ? "write by dve[1]" : "write by dve[0]"));
+    kb_free(&b);
+}
+
 static void
 test_bounds(void)
 {
@@ -383,6 +418,8 @@ main(void)
     test_shared_semaphore(16, 2);
     test_own_trigger(true);
     test_own_trigger(false);
+    test_read_update(true);
+    test_read_update(false);
     test_bounds();
     test_loop();
     test_load_errors();

@@ -476,6 +476,15 @@ test_lanes(void)
     }
     CHECK_INT(bad, 0);
     rig_free(&r);
+
+    r = rig_new("trn2"); // lane 0 to all: the other lanes need not have been written
+    rig_in(&r, 0, 1, A, CPS_DT_FP32, N, v);
+    m = kb_insn(&r.b, CPS_INSN_LOAD_MASK_SELECT);
+    rig_put(&r, CPS_DVE, m);
+    rig_put(&r, CPS_DVE, tr(&r, CPS_INSN_STREAM_SHUFFLE, CPS_DT_FP32, 32));
+    rig_run(&r, 0, 32, O, N * 4);
+    CHECK(rig_f32(&r, 31, 5, CPS_DT_FP32) == v[5]);
+    rig_free(&r);
     free(v);
 }
 
