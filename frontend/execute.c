@@ -172,6 +172,7 @@ run_steps(cps_cli *c, const cps_package *p, const cps_target *t, void **at, unsi
     if (opts.trace)
         cps_sim_trace_begin(&trace);
     const char *only = cps_cli_str(c, CPS_OPT_KERNEL, NULL);
+    int64_t by_compute = 0;
     for (uint32_t i = 0; ok && i < p->steps.n; i++) {
         const cps_pstep *st = &p->steps.data[i];
         if (st->kernel < 0)
@@ -202,14 +203,19 @@ run_steps(cps_cli *c, const cps_package *p, const cps_target *t, void **at, unsi
         rep->roof.flops += k->flops;
         rep->roof.bytes += k->bytes;
         rep->roof.roofline_ns += (double)k->roofline_ns;
+        rep->roof.engines_ns += (double)k->engines_ns;
         rep->launches++;
+        // a model is bound by what bounds the larger part of its roofs
+        by_compute += strcmp(k->bound, "compute") ? -k->roofline_ns : k->roofline_ns;
+        rep->roof.bound = by_compute > 0 ? "compute" : "memory";
         if (each) {
             each[i] = (cps_report){.kernel = k->name, .leaf = k->leaf, .target = t->name,
                                    .on = "sim", .facts = t, .launches = 1, .checks = checks};
             each[i].roof.flops = k->flops;
             each[i].roof.bytes = k->bytes;
-            each[i].roof.bound = "memory";
+            each[i].roof.bound = k->bound;
             each[i].roof.roofline_ns = (double)k->roofline_ns;
+            each[i].roof.engines_ns = (double)k->engines_ns;
             add_sim(&each[i], &sr, k->kbin);
         }
     }

@@ -363,7 +363,8 @@ add_kernel(cps_cli *c, cps_package *p, const cps_instance *inst, const cps_candi
     cps_instance_print(inst, &text);
     cps_pkernel x = {.leaf = k->leaf, .op = inst->op, .key = bin->key, .kbin = bin->kbin, .why = why,
                      .cost_ns = k->cost_ns, .flops = roof.flops, .bytes = roof.bytes,
-                     .roofline_ns = (int64_t)(roof.roofline_ns + 0.5)};
+                     .roofline_ns = (int64_t)(roof.roofline_ns + 0.5),
+                     .engines_ns = (int64_t)(roof.engines_ns + 0.5), .bound = roof.bound};
     x.instance = cps_arena_strdup(a, text.data);
     text.n = 0;
     for (unsigned q = 0; q < k->nconfig; q++)
@@ -463,7 +464,20 @@ host_package(builder *b)
     int64_t *offset = cps_new_array(p->arena, int64_t, b->m->consts.n + 1);
     for (uint32_t i = 0; i < b->m->consts.n; i++)
         offset[i] = b->const_var[i] ? p->vars.data[b->const_var[i] - 1].offset : -1;
-    borders(b);
+    // Host code writes every output itself, so each is a variable of its own.
+    for (int pass = 0; pass < 2; pass++) {
+        uint32_t n = pass ? b->f->outputs.n : b->f->inputs.n;
+        for (uint32_t i = 0; i < n; i++) {
+            cps_val v = pass ? b->f->outputs.data[i] : b->f->inputs.data[i];
+            const cps_value *x = &b->f->vals.data[v];
+            cps_pio io = {pass ? b->f->output_names.data[i] : x->name, 0};
+            io.var = add_var(b, io.name, pass ? CPS_PV_OUTPUT : CPS_PV_INPUT, &x->type) - 1;
+            if (pass)
+                cps_vec_push(p->arena, &p->outputs, io);
+            else
+                cps_vec_push(p->arena, &p->inputs, io);
+        }
+    }
     // Everything host code depends on: the graph's text (constants by place), the build.
     cps_cache *cache = cps_cli_cache(b->c);
     cps_buf parts = {0}, bytes = {0};
@@ -540,7 +554,6 @@ cps_model_compile(cps_cli *c, cps_model *m, const cps_target *t, unsigned *hits,
     reference_graph(p, b.m, b.const_var);
     bool ok = true;
     if (!t) {
-        b.val_var = cps_new_array(a, uint32_t, b.f->vals.n + 1);
         ok = host_package(&b);
     } else {
         ok = cps_lower_select(b.m, &b.lower, c->diags);

@@ -72,7 +72,7 @@ cps_report_members(cps_jsonw *w, const cps_report *r)
 {
     double ns = (double)r->sim.time_ps / 1e3;
     // latency: the fixed start and end, not a roof, fill most of the time
-    const char *bound = r->simulated && r->roof.engines_ns < 0.25 * ns && ns < 20e3 ? "latency"
+    const char *bound = !r->roof.bound ? "" : r->simulated && r->roof.engines_ns < 0.25 * ns && ns < 20e3 ? "latency"
                                                                                  : r->roof.bound;
     key_str(w, "bound", bound);
     cps_jsonw_key(w, "busy");

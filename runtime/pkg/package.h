@@ -44,7 +44,8 @@ typedef struct cps_pkernel {
     const char *leaf, *op, *why, *instance, *config;
     int64_t cost_ns;      /* modelled at selection */
     int64_t flops, bytes; /* of the mathematics: what must be computed and moved */
-    int64_t roofline_ns;
+    int64_t roofline_ns, engines_ns; /* roof, and with the declared minimum passes per engine */
+    const char *bound;    /* of the roof: compute or memory */
     cps_digest key;       /* of the trace cache */
     const cps_kbin *kbin;
 } cps_pkernel;

@@ -133,6 +133,8 @@ read_kernels(reader *r, const cps_json *root, const char *dir)
         k.flops = need_int(r, o, "flops", 0, INT64_MAX);
         k.bytes = need_int(r, o, "bytes", 0, INT64_MAX);
         k.roofline_ns = need_int(r, o, "roofline_ns", 0, INT64_MAX);
+        k.engines_ns = need_int(r, o, "roofline_engines_ns", 0, INT64_MAX);
+        k.bound = need_str(r, o, "bound");
         if (!cps_digest_parse(need_str(r, o, "key"), &k.key))
             bad(r, "a kernel's key is not a digest");
         // A folder name, never a path.

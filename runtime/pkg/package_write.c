@@ -73,6 +73,7 @@ static void
 put_kernel(cps_jsonw *w, const cps_pkernel *k)
 {
     cps_jsonw_obj(w, false);
+    put_str(w, "bound", k->bound);
     put_int(w, "bytes", k->bytes);
     put_str(w, "config", k->config);
     put_int(w, "cost_ns", k->cost_ns);
@@ -82,6 +83,7 @@ put_kernel(cps_jsonw *w, const cps_pkernel *k)
     put_str(w, "leaf", k->leaf);
     put_str(w, "name", k->name);
     put_str(w, "op", k->op);
+    put_int(w, "roofline_engines_ns", k->engines_ns);
     put_int(w, "roofline_ns", k->roofline_ns);
     put_str(w, "why", k->why);
     cps_jsonw_end_obj(w);
