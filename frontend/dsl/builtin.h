@@ -13,6 +13,13 @@ bool cps_builtin_target(cps_eval *ev, const cps_ast_call *e, const cps_ast_name 
                         const cps_arg *arg, cps_cv *out);
 bool cps_builtin_supports(cps_eval *ev, const cps_ast_name *name, cps_cv *out);
 
+/* Values that only the driver can combine. */
+static inline bool
+cps_is_driver(cps_cv v)
+{
+    return v.kind == CPS_V_OPAQUE || v.kind == CPS_V_WORD;
+}
+
 /* Counts one step; false once the limit is reached. */
 bool cps_eval_step(cps_eval *ev, cps_span at);
 /* One level deeper on the C stack (statement or expression); the caller takes 1 off ev->depth. False
