@@ -3,35 +3,14 @@
  * In: a set whose files are all read. Out: diagnostics E22xx and W2214. A name is accepted when it
  * is declared anywhere in its leaf, op or fn: scopes are the evaluator's business, since a branch
  * that is not taken declares nothing. So slips in rare branches are found here, at load. */
-#include "codegen/isa/enum.h"
-#include "frontend/dsl/check.h"
+#include "frontend/dsl/check_priv.h"
 
 #include <stdio.h>
-
-typedef struct decl {
-    cps_ast_name name;
-    bool storage;
-    uint32_t uses;
-} decl;
-
-// What the body belongs to; decides which statements and functions have a meaning.
-typedef enum place { IN_FN, IN_OP, IN_BLOCK, IN_LEAF } place;
-
-typedef struct checker {
-    cps_dsl_set *s;
-    cps_diags *d;
-    const cps_dsl_module *m;
-    place where;
-    const cps_ast_op *op; // header in scope, or NULL
-    CPS_VEC(decl) decls;
-    cps_map by_sym; // sym -> index + 1
-    uint32_t loops; // `for` loops around the statement
-} checker;
 
 /* ---- names ---- */
 
 static void
-declare(checker *c, cps_ast_name name, bool storage)
+declare(cps_checker *c, cps_ast_name name, bool storage)
 {
     bool fresh;
     uint64_t *at = cps_map_at(&c->by_sym, name.sym, &fresh);
@@ -39,12 +18,12 @@ declare(checker *c, cps_ast_name name, bool storage)
         c->decls.data[*at - 1].storage &= storage;
         return;
     }
-    cps_vec_push(c->s->arena, &c->decls, ((decl){name, storage, 0}));
+    cps_vec_push(c->s->arena, &c->decls, ((cps_decl){name, storage, 0}));
     *at = c->decls.n;
 }
 
 static void
-declare_own(checker *c, cps_ast_name name, bool storage)
+declare_own(cps_checker *c, cps_ast_name name, bool storage)
 {
     if (cps_dsl_predefined(name.text)) {
         cps_error(c->d, CPS_E2213, name.span, "`%s` is predefined and cannot be declared again",
@@ -54,8 +33,8 @@ declare_own(checker *c, cps_ast_name name, bool storage)
     declare(c, name, storage);
 }
 
-static decl *
-declared(checker *c, cps_sym sym)
+static cps_decl *
+declared(cps_checker *c, cps_sym sym)
 {
     uint64_t *at = cps_map_find(&c->by_sym, sym);
     return at ? &c->decls.data[*at - 1] : NULL;
@@ -77,7 +56,7 @@ consider(nearest *n, const char *name)
 }
 
 static const char *
-near_name(checker *c, const char *name)
+near_name(cps_checker *c, const char *name)
 {
     nearest n = {name, NULL, 4};
     for (uint32_t i = 0; i < c->decls.n; i++)
@@ -125,28 +104,28 @@ static const char *const all_functions[] = {
 };
 
 static const char *
-near_function(checker *c, const char *name)
+near_function(cps_checker *c, const char *name)
 {
     nearest n = {name, NULL, 4};
     for (size_t i = 0; i < cps_countof(all_functions); i++)
         consider(&n, all_functions[i]);
-    if (c->where == IN_LEAF || c->where == IN_FN)
+    if (c->where == CPS_IN_LEAF || c->where == CPS_IN_FN)
         for (size_t i = 0; i < cps_countof(leaf_functions); i++)
             consider(&n, leaf_functions[i]);
     for (uint32_t i = 0; i < c->m->defs.n; i++)
         if (c->m->defs.data[i].item->kind == CPS_IT_FN)
             consider(&n, cps_dsl_item_name(c->m->defs.data[i].item).text);
-    if (c->where == IN_OP || c->where == IN_BLOCK)
+    if (c->where == CPS_IN_OP || c->where == CPS_IN_BLOCK)
         for (uint32_t i = 0; i < c->s->ops.n; i++)
             consider(&n, c->s->ops.data[i]->ast->name.text);
     return n.best;
 }
 
 // A name that is read. `written` changes the advice: a bare `=` declares nothing.
-static void
-use_name(checker *c, cps_ast_name name, bool written)
+void
+cps_check_name(cps_checker *c, cps_ast_name name, bool written)
 {
-    decl *d = declared(c, name.sym);
+    cps_decl *d = declared(c, name.sym);
     if (d) {
         d->uses++;
         return;
@@ -170,10 +149,8 @@ use_name(checker *c, cps_ast_name name, bool written)
 
 /* ---- expressions ---- */
 
-static void visit(checker *c, cps_expr_p e);
-
 static void
-check_fn_call(checker *c, const cps_ast_call *e, const cps_ast_fn *fn)
+check_fn_call(cps_checker *c, const cps_ast_call *e, const cps_ast_fn *fn)
 {
     uint32_t plain = 0;
     for (uint32_t i = 0; i < e->n; i++) {
@@ -200,7 +177,7 @@ check_fn_call(checker *c, const cps_ast_call *e, const cps_ast_fn *fn)
 }
 
 static void
-check_op_call(checker *c, const cps_ast_call *e, const cps_ast_op *op)
+check_op_call(cps_checker *c, const cps_ast_call *e, const cps_ast_op *op)
 {
     uint32_t plain = 0;
     for (uint32_t i = 0; i < e->n; i++) {
@@ -225,18 +202,18 @@ check_op_call(checker *c, const cps_ast_call *e, const cps_ast_op *op)
 }
 
 static void
-callee(checker *c, const cps_ast_call *e, cps_ast_name name)
+callee(cps_checker *c, const cps_ast_call *e, cps_ast_name name)
 {
     const cps_dsl_def *def = cps_dsl_lookup(c->m, name.sym);
-    decl *d = declared(c, name.sym);
+    cps_decl *d = declared(c, name.sym);
     if (def && def->item->kind == CPS_IT_FN) {
         check_fn_call(c, e, CPS_AST_AS(fn, def->item));
         return;
     }
     if (cps_dsl_is_function(name.text, 'C'))
         return;
-    bool graph = c->where == IN_OP || c->where == IN_BLOCK || c->where == IN_FN;
-    bool tile = c->where == IN_LEAF || c->where == IN_FN;
+    bool graph = c->where == CPS_IN_OP || c->where == CPS_IN_BLOCK || c->where == CPS_IN_FN;
+    bool tile = c->where == CPS_IN_LEAF || c->where == CPS_IN_FN;
     if (graph && (cps_dsl_is_function(name.text, 'B') || is_graph_function(name.text)))
         return;
     if (tile && (cps_dsl_is_function(name.text, 'L') || cps_dsl_is_leaf_function(name.text)))
@@ -254,31 +231,31 @@ callee(checker *c, const cps_ast_call *e, cps_ast_name name)
     const char *near = near_function(c, name.text);
     if (near)
         cps_help(c->d, "did you mean `%s`?", near);
-    else if (c->where == IN_LEAF && cps_dsl_find_op(c->s, name.text))
+    else if (c->where == CPS_IN_LEAF && cps_dsl_find_op(c->s, name.text))
         cps_help(c->d, "`%s` is an operator: blocks call operators, leaves do not", name.text);
 }
 
 static void
-visit_call(checker *c, const cps_ast_call *e)
+visit_call(cps_checker *c, const cps_ast_call *e)
 {
     bool named = e->fn->kind == CPS_EX_NAME;
     if (named)
         callee(c, e, CPS_AST_AS(ref, e->fn)->name);
     else if (e->fn->kind == CPS_EX_MEMBER)
-        visit(c, CPS_AST_AS(member, e->fn)->base);
+        cps_check_expr(c, CPS_AST_AS(member, e->fn)->base);
     else
-        visit(c, e->fn);
+        cps_check_expr(c, e->fn);
     if (named && cps_streq(CPS_AST_AS(ref, e->fn)->name.text, "supports"))
         return; // its argument names an instruction
     for (uint32_t i = 0; i < e->n; i++)
-        visit(c, e->arg[i].value);
+        cps_check_expr(c, e->arg[i].value);
 }
 
 // Act.gelu of an enum the file sees: the member must exist.
 static void
-visit_member(checker *c, const cps_ast_member *e)
+visit_member(cps_checker *c, const cps_ast_member *e)
 {
-    visit(c, e->base);
+    cps_check_expr(c, e->base);
     if (e->base->kind != CPS_EX_NAME)
         return;
     cps_ast_name base = CPS_AST_AS(ref, e->base)->name;
@@ -298,45 +275,45 @@ visit_member(checker *c, const cps_ast_member *e)
         cps_help(c->d, "did you mean `%s.%s`?", n->name.text, close.best);
 }
 
-static void
-visit(checker *c, cps_expr_p e)
+void
+cps_check_expr(cps_checker *c, cps_expr_p e)
 {
     if (!e)
         return;
     switch (e->kind) {
     case CPS_EX_NAME:
-        use_name(c, CPS_AST_AS(ref, e)->name, false);
+        cps_check_name(c, CPS_AST_AS(ref, e)->name, false);
         break;
     case CPS_EX_TUPLE:
     case CPS_EX_LIST:
     case CPS_EX_SET:
         for (uint32_t i = 0; i < CPS_AST_AS(seq, e)->n; i++)
-            visit(c, CPS_AST_AS(seq, e)->item[i]);
+            cps_check_expr(c, CPS_AST_AS(seq, e)->item[i]);
         break;
     case CPS_EX_EACH:
-        visit(c, CPS_AST_AS(each, e)->range);
+        cps_check_expr(c, CPS_AST_AS(each, e)->range);
         declare_own(c, CPS_AST_AS(each, e)->name, false);
-        visit(c, CPS_AST_AS(each, e)->value);
+        cps_check_expr(c, CPS_AST_AS(each, e)->value);
         break;
     case CPS_EX_COND:
-        visit(c, CPS_AST_AS(cond, e)->cond);
-        visit(c, CPS_AST_AS(cond, e)->yes);
-        visit(c, CPS_AST_AS(cond, e)->no);
+        cps_check_expr(c, CPS_AST_AS(cond, e)->cond);
+        cps_check_expr(c, CPS_AST_AS(cond, e)->yes);
+        cps_check_expr(c, CPS_AST_AS(cond, e)->no);
         break;
     case CPS_EX_BINARY:
-        visit(c, CPS_AST_AS(binary, e)->a);
-        visit(c, CPS_AST_AS(binary, e)->b);
+        cps_check_expr(c, CPS_AST_AS(binary, e)->a);
+        cps_check_expr(c, CPS_AST_AS(binary, e)->b);
         break;
     case CPS_EX_UNARY:
-        visit(c, CPS_AST_AS(unary, e)->a);
+        cps_check_expr(c, CPS_AST_AS(unary, e)->a);
         break;
     case CPS_EX_INDEX: {
         const cps_ast_index *n = CPS_AST_AS(index, e);
-        visit(c, n->base);
+        cps_check_expr(c, n->base);
         for (uint32_t i = 0; i < n->n; i++) {
-            visit(c, n->sub[i].lo);
-            visit(c, n->sub[i].hi);
-            visit(c, n->sub[i].step);
+            cps_check_expr(c, n->sub[i].lo);
+            cps_check_expr(c, n->sub[i].hi);
+            cps_check_expr(c, n->sub[i].step);
         }
         break;
     }
@@ -347,7 +324,7 @@ visit(checker *c, cps_expr_p e)
         visit_member(c, CPS_AST_AS(member, e));
         break;
     case CPS_EX_TRANSPOSE:
-        visit(c, CPS_AST_AS(transpose, e)->base);
+        cps_check_expr(c, CPS_AST_AS(transpose, e)->base);
         break;
     case CPS_EX_SPACE:
     case CPS_EX_INT:
@@ -358,244 +335,12 @@ visit(checker *c, cps_expr_p e)
     }
 }
 
-/* ---- marks ---- */
-
-typedef struct mark_row {
-    const char *name, *where;
-    char operand;
-    const char *words;
-} mark_row;
-
-static const mark_row mark_rows[] = {
-#define CPS_DSL_MARK(name, where, operand, words) {name, where, #operand[0], words},
-#include "frontend/dsl/mark.def"
-};
-
-static const mark_row *
-find_mark(const char *name)
-{
-    for (size_t i = 0; i < cps_countof(mark_rows); i++)
-        if (cps_streq(mark_rows[i].name, name))
-            return &mark_rows[i];
-    return NULL;
-}
-
-static bool
-is_word_of(const char *word, const char *list)
-{
-    size_t n = strlen(word);
-    for (const char *p = list; n && (p = strstr(p, word)); p += n)
-        if ((p == list || p[-1] == ' ') && (p[n] == 0 || p[n] == ' '))
-            return true;
-    return false;
-}
-
-static void
-check_word_mark(checker *c, const cps_ast_mark *k, char where)
-{
-    const mark_row *row = find_mark(k->name.text);
-    if (!row) { // reported by the parser
-        visit(c, k->value);
-        return;
-    }
-    if (!strchr(row->where, where)) {
-        cps_error(c->d, CPS_E2212, k->name.span, "the mark `%s` belongs to a %s", row->name,
-                  where == 'S' ? "declaration" : "statement");
-        cps_help(c->d, where == 'S' ? "write it before the `=` or `<-` of the declaration"
-                                    : "write it after the value");
-    }
-    cps_ast_name word = k->value->kind == CPS_EX_NAME ? CPS_AST_AS(ref, k->value)->name
-                                                      : (cps_ast_name){0, NULL, CPS_NOSPAN};
-    bool listed = word.sym && is_word_of(word.text, row->words);
-    if (listed)
-        return;
-    if (row->operand == 'W' || (row->operand == 'L' && !word.sym))
-        cps_error(c->d, CPS_E2212, k->value->span, "`%s` wants %s", row->name,
-                  row->operand == 'W' ? "one of: static, hwdge, swdge, elements"
-                                      : "the label of a statement, or none");
-    else if (row->operand == 'L')
-        use_name(c, word, false);
-    else
-        visit(c, k->value);
-}
-
-static void
-check_marks(checker *c, const cps_ast_marks *m, char where)
-{
-    for (uint32_t i = 0; i < m->n; i++) {
-        const cps_ast_mark *k = &m->mark[i];
-        switch (k->kind) {
-        case CPS_MARK_WORD:
-            check_word_mark(c, k, where);
-            break;
-        case CPS_MARK_ON:
-            if (where == 'D')
-                cps_error(c->d, CPS_E2212, k->span, "`on` belongs to a statement");
-            else if (cps_engine_parse(k->name.text) == CPS_ENGINE_ANY) {
-                cps_error(c->d, CPS_E2212, k->name.span, "`%s` is no engine", k->name.text);
-                cps_help(c->d, "engines are pe, act, pool, dve and sp");
-            }
-            break;
-        case CPS_MARK_INTO:
-        case CPS_MARK_ONTO:
-            if (where == 'D')
-                cps_error(c->d, CPS_E2212, k->span, "`reduce` belongs to a statement");
-            else if (!is_word_of(k->name.text, "add max min multiply")) {
-                cps_error(c->d, CPS_E2212, k->name.span, "`%s` is no reduction", k->name.text);
-                cps_help(c->d, "reductions are add, max, min and multiply");
-            }
-            visit(c, k->value);
-            break;
-        }
-    }
-}
-
-/* ---- clauses ---- */
-
-static bool
-has_dim_or_attr(const cps_ast_op *op, cps_sym sym)
-{
-    for (uint32_t i = 0; i < op->nattr; i++)
-        if (op->attr[i].name.sym == sym)
-            return true;
-    for (uint32_t i = 0; i < op->noperand; i++)
-        for (uint32_t k = 0; k < op->operand[i].n; k++)
-            if (op->operand[i].extent[k]->kind == CPS_EX_NAME &&
-                CPS_AST_AS(ref, op->operand[i].extent[k])->name.sym == sym)
-                return true;
-    return false;
-}
-
-static const cps_ast_operand *
-find_operand(const cps_ast_op *op, cps_sym sym)
-{
-    for (uint32_t i = 0; i < op->noperand; i++)
-        if (op->operand[i].name.sym == sym)
-            return &op->operand[i];
-    for (uint32_t i = 0; i < op->nresult; i++)
-        if (op->result[i].name.sym == sym)
-            return &op->result[i];
-    return NULL;
-}
-
-static void
-check_terms(checker *c, const cps_ast_clause *k, const char *what, const char *known)
-{
-    for (uint32_t i = 0; i < k->n; i++) {
-        if (!is_word_of(k->pair[i].key.text, known)) {
-            cps_error(c->d, CPS_E2209, k->pair[i].key.span, "`%s` is no term of `%s`",
-                      k->pair[i].key.text, what);
-            cps_help(c->d, "terms are: %s", known);
-        }
-        for (uint32_t j = 0; j < i; j++)
-            if (k->pair[j].key.sym == k->pair[i].key.sym)
-                cps_error(c->d, CPS_E2209, k->pair[i].key.span, "the term `%s` stands twice",
-                          k->pair[i].key.text);
-        visit(c, k->pair[i].value);
-    }
-}
-
-static void
-check_cases(checker *c, const cps_ast_clause *k)
-{
-    for (uint32_t i = 0; i < k->n; i++)
-        for (uint32_t j = 0; j < k->cases[i].n; j++) {
-            const cps_ast_pair *p = &k->cases[i].pair[j];
-            if (c->op && !has_dim_or_attr(c->op, p->key.sym) &&
-                !is_word_of(p->key.text, "dtype cores with"))
-                cps_error(c->d, CPS_E2209, p->key.span,
-                          "`%s` is neither a dimension nor an attribute of `%s`", p->key.text,
-                          c->op->name.text);
-            visit(c, p->value);
-        }
-}
-
-static void
-check_layout(checker *c, const cps_ast_clause *k)
-{
-    const cps_ast_operand *x = c->op ? find_operand(c->op, k->name.sym) : NULL;
-    if (c->op && !x)
-        cps_error(c->d, CPS_E2209, k->name.span, "`%s` is neither operand nor result of `%s`",
-                  k->name.text, c->op->name.text);
-    for (uint32_t i = 0; i < k->n; i++) {
-        for (uint32_t j = 0; j < k->order[i].n; j++) {
-            visit(c, k->order[i].dim[j].extent);
-            visit(c, k->order[i].dim[j].fold);
-        }
-        if (x && k->order[i].n != x->n)
-            cps_error(c->d, CPS_E2209, k->order[i].span, "`%s` has %u axes, this order names %u",
-                      x->name.text, x->n, k->order[i].n);
-    }
-}
-
-static void
-check_clause(checker *c, const cps_ast_clause *k)
-{
-    switch (k->ckind) {
-    case CPS_CL_WHERE:
-    case CPS_CL_TOLERANCE:
-    case CPS_CL_PRIORITY:
-        visit(c, k->a);
-        visit(c, k->b);
-        break;
-    case CPS_CL_PARAM:
-        visit(c, k->a);
-        visit(c, k->b);
-        break;
-    case CPS_CL_COST:
-        check_terms(c, k, "cost", "pe act dve pool sp hbm link cycles");
-        break;
-    case CPS_CL_RESOURCES:
-        check_terms(c, k, "resources", "sbuf psum");
-        break;
-    case CPS_CL_CASES:
-        check_cases(c, k);
-        break;
-    case CPS_CL_LAYOUT:
-        check_layout(c, k);
-        break;
-    case CPS_CL_COUNT:
-        break;
-    }
-}
-
-static const char *const clause_names[CPS_CL_COUNT] = {
-    [CPS_CL_WHERE] = "where",         [CPS_CL_PARAM] = "param",
-    [CPS_CL_COST] = "cost",           [CPS_CL_RESOURCES] = "resources",
-    [CPS_CL_TOLERANCE] = "tolerance", [CPS_CL_CASES] = "cases",
-    [CPS_CL_PRIORITY] = "priority",   [CPS_CL_LAYOUT] = "layout",
-};
-
-// Which clauses a body may hold, and how often.
-static void
-check_clauses(checker *c, const cps_ast_clauses *all)
-{
-    const cps_ast_clause *seen[CPS_CL_COUNT] = {0};
-    for (uint32_t i = 0; i < all->n; i++) {
-        const cps_ast_clause *k = all->clause[i];
-        bool fits = c->where == IN_LEAF || (c->where == IN_OP && k->ckind == CPS_CL_COST) ||
-                    (c->where == IN_BLOCK && (k->ckind == CPS_CL_COST || k->ckind == CPS_CL_WHERE ||
-                                              k->ckind == CPS_CL_PARAM));
-        bool many = k->ckind == CPS_CL_WHERE || k->ckind == CPS_CL_PARAM ||
-                    k->ckind == CPS_CL_LAYOUT;
-        if (!fits)
-            cps_error(c->d, CPS_E2209, k->head.span, "`%s` does not belong to the body of %s",
-                      clause_names[k->ckind], c->where == IN_OP ? "an op" : "a block");
-        else if (seen[k->ckind] && !many) {
-            cps_error(c->d, CPS_E2209, k->head.span, "`%s` stands twice",
-                      clause_names[k->ckind]);
-            cps_note(c->d, seen[k->ckind]->head.span, "the other one");
-        }
-        seen[k->ckind] = k;
-    }
-}
-
 /* ---- statements ---- */
 
-static void declare_body(checker *c, const cps_ast_body *b);
+static void declare_body(cps_checker *c, const cps_ast_body *b);
 
 static void
-declare_stmt(checker *c, const cps_ast_stmt *s)
+declare_stmt(cps_checker *c, const cps_ast_stmt *s)
 {
     switch (s->kind) {
     case CPS_ST_LET:
@@ -654,7 +399,7 @@ own_name(const cps_ast_stmt *s)
 }
 
 static void
-declare_body(checker *c, const cps_ast_body *b)
+declare_body(cps_checker *c, const cps_ast_body *b)
 {
     cps_map here;
     cps_map_init(&here, c->s->arena);
@@ -672,7 +417,7 @@ declare_body(checker *c, const cps_ast_body *b)
     }
 }
 
-static void check_body(checker *c, const cps_ast_body *b, bool top);
+static void check_body(cps_checker *c, const cps_ast_body *b, bool top);
 
 static const char *
 statement_name(const cps_ast_stmt *s)
@@ -697,23 +442,23 @@ statement_name(const cps_ast_stmt *s)
 
 // Op bodies are mathematics; blocks may demand on-chip values; leaves and fns may do everything.
 static void
-check_place(checker *c, const cps_ast_stmt *s)
+check_place(cps_checker *c, const cps_ast_stmt *s)
 {
     bool hardware = s->kind == CPS_ST_LOOP || s->kind == CPS_ST_WHILE || s->kind == CPS_ST_WHEN ||
                     s->kind == CPS_ST_STAGE || s->kind == CPS_ST_LABEL;
     bool store = s->kind == CPS_ST_STORE;
     bool sbuf = store && CPS_AST_AS(store, s)->space == CPS_SPACE_SBUF;
-    if ((c->where == IN_OP && (hardware || store)) ||
-        (c->where == IN_BLOCK && (hardware || (store && !sbuf))))
+    if ((c->where == CPS_IN_OP && (hardware || store)) ||
+        (c->where == CPS_IN_BLOCK && (hardware || (store && !sbuf))))
         cps_error(c->d, CPS_E2309, s->span, "%s has no meaning in %s body", statement_name(s),
-                  c->where == IN_OP ? "an op" : "a block");
-    if (s->kind == CPS_ST_ASSIGN && (c->where == IN_OP || c->where == IN_BLOCK)) {
+                  c->where == CPS_IN_OP ? "an op" : "a block");
+    if (s->kind == CPS_ST_ASSIGN && (c->where == CPS_IN_OP || c->where == CPS_IN_BLOCK)) {
         const cps_ast_assign *n = CPS_AST_AS(assign, s);
         if (n->set == CPS_SET_ARROW || n->set == CPS_SET_ARROW_ADD)
             cps_error(c->d, CPS_E2309, n->set_span, "an arrow has no meaning in %s body",
-                      c->where == IN_OP ? "an op" : "a block");
+                      c->where == CPS_IN_OP ? "an op" : "a block");
     }
-    if (s->kind == CPS_ST_RETURN && c->where != IN_FN)
+    if (s->kind == CPS_ST_RETURN && c->where != CPS_IN_FN)
         cps_error(c->d, CPS_E2309, s->span, "`return` belongs to a fn");
     if ((s->kind == CPS_ST_BREAK || s->kind == CPS_ST_CONTINUE) && !c->loops)
         cps_error(c->d, CPS_E2309, s->span, "`%s` stands outside a `for`",
@@ -722,45 +467,45 @@ check_place(checker *c, const cps_ast_stmt *s)
 
 // The name at the root of what is written to, when it is a bare name.
 static void
-check_target(checker *c, cps_expr_p dst)
+check_target(cps_checker *c, cps_expr_p dst)
 {
     if (dst->kind == CPS_EX_NAME)
-        use_name(c, CPS_AST_AS(ref, dst)->name, true);
+        cps_check_name(c, CPS_AST_AS(ref, dst)->name, true);
     else
-        visit(c, dst);
+        cps_check_expr(c, dst);
 }
 
 static void
-check_stmt(checker *c, const cps_ast_stmt *s, bool top)
+check_stmt(cps_checker *c, const cps_ast_stmt *s, bool top)
 {
     check_place(c, s);
     switch (s->kind) {
     case CPS_ST_LET:
     case CPS_ST_VAR:
-        visit(c, CPS_AST_AS(let, s)->value);
+        cps_check_expr(c, CPS_AST_AS(let, s)->value);
         break;
     case CPS_ST_STORE: {
         const cps_ast_store *n = CPS_AST_AS(store, s);
         for (uint32_t i = 0; i < n->ndim; i++) {
-            visit(c, n->dim[i].extent);
-            visit(c, n->dim[i].fold);
+            cps_check_expr(c, n->dim[i].extent);
+            cps_check_expr(c, n->dim[i].fold);
         }
-        visit(c, n->dtype);
-        check_marks(c, &n->decl, 'D');
-        visit(c, n->value);
-        check_marks(c, &n->marks, 'S');
+        cps_check_expr(c, n->dtype);
+        cps_check_marks(c, &n->decl, 'D');
+        cps_check_expr(c, n->value);
+        cps_check_marks(c, &n->marks, 'S');
         break;
     }
     case CPS_ST_ASSIGN: {
         const cps_ast_assign *n = CPS_AST_AS(assign, s);
         check_target(c, n->dst);
-        visit(c, n->value);
-        check_marks(c, &n->marks, 'S');
+        cps_check_expr(c, n->value);
+        cps_check_marks(c, &n->marks, 'S');
         break;
     }
     case CPS_ST_CALL:
         visit_call(c, CPS_AST_AS(callst, s)->call);
-        check_marks(c, &CPS_AST_AS(callst, s)->marks, 'S');
+        cps_check_marks(c, &CPS_AST_AS(callst, s)->marks, 'S');
         break;
     case CPS_ST_LABEL:
         check_stmt(c, CPS_AST_AS(label, s)->stmt, false);
@@ -768,7 +513,7 @@ check_stmt(checker *c, const cps_ast_stmt *s, bool top)
     case CPS_ST_IF:
     case CPS_ST_WHEN: {
         const cps_ast_if *n = CPS_AST_AS(if, s);
-        visit(c, n->cond);
+        cps_check_expr(c, n->cond);
         check_body(c, n->yes, false);
         if (n->no)
             check_body(c, n->no, false);
@@ -777,7 +522,7 @@ check_stmt(checker *c, const cps_ast_stmt *s, bool top)
     case CPS_ST_FOR: {
         const cps_ast_for *n = CPS_AST_AS(for, s);
         for (uint32_t i = 0; i < n->n; i++) {
-            visit(c, n->bind[i].range);
+            cps_check_expr(c, n->bind[i].range);
             if (n->bind[i].across.sym && !cps_streq(n->bind[i].across.text, "cores"))
                 cps_error(c->d, CPS_E2209, n->bind[i].across.span,
                           "a loop runs across cores, not across `%s`", n->bind[i].across.text);
@@ -788,11 +533,11 @@ check_stmt(checker *c, const cps_ast_stmt *s, bool top)
         break;
     }
     case CPS_ST_LOOP:
-        visit(c, CPS_AST_AS(loop, s)->range);
+        cps_check_expr(c, CPS_AST_AS(loop, s)->range);
         check_body(c, CPS_AST_AS(loop, s)->body, false);
         break;
     case CPS_ST_WHILE:
-        visit(c, CPS_AST_AS(while, s)->cond);
+        cps_check_expr(c, CPS_AST_AS(while, s)->cond);
         check_body(c, CPS_AST_AS(while, s)->body, false);
         break;
     case CPS_ST_STAGE:
@@ -801,16 +546,16 @@ check_stmt(checker *c, const cps_ast_stmt *s, bool top)
     case CPS_ST_RETURN:
     case CPS_ST_BREAK:
     case CPS_ST_CONTINUE:
-        visit(c, CPS_AST_AS(jump, s)->value);
+        cps_check_expr(c, CPS_AST_AS(jump, s)->value);
         break;
     case CPS_ST_ASSERT:
-        visit(c, CPS_AST_AS(assert, s)->cond);
+        cps_check_expr(c, CPS_AST_AS(assert, s)->cond);
         break;
     case CPS_ST_CLAUSE:
         if (!top)
             cps_error(c->d, CPS_E2209, s->span, "`%s` stands at the top level of a body only",
-                      clause_names[CPS_AST_AS(clause, s)->ckind]);
-        check_clause(c, CPS_AST_AS(clause, s));
+                      cps_clause_names[CPS_AST_AS(clause, s)->ckind]);
+        cps_check_clause(c, CPS_AST_AS(clause, s));
         break;
     case CPS_ST_COUNT:
         break;
@@ -818,16 +563,16 @@ check_stmt(checker *c, const cps_ast_stmt *s, bool top)
 }
 
 static void
-check_body(checker *c, const cps_ast_body *b, bool top)
+check_body(cps_checker *c, const cps_ast_body *b, bool top)
 {
     for (uint32_t i = 0; i < b->n; i++)
-        check_stmt(c, b->stmt[i], top && c->where != IN_FN);
+        check_stmt(c, b->stmt[i], top && c->where != CPS_IN_FN);
 }
 
 /* ---- items ---- */
 
 static void
-declare_header(checker *c, const cps_ast_op *op, bool check)
+declare_header(cps_checker *c, const cps_ast_op *op, bool check)
 {
     c->op = op;
     for (uint32_t i = 0; i < op->noperand + op->nresult; i++) {
@@ -860,47 +605,47 @@ declare_header(checker *c, const cps_ast_op *op, bool check)
 
 // int fp32 bool str dtype, or an enum that the file sees.
 static void
-check_attr_type(checker *c, const cps_ast_attr *a)
+check_attr_type(cps_checker *c, const cps_ast_attr *a)
 {
     cps_ast_name name = a->type->kind == CPS_EX_NAME ? CPS_AST_AS(ref, a->type)->name
                                                      : (cps_ast_name){0, "", CPS_NOSPAN};
     const cps_dsl_def *def = name.sym ? cps_dsl_lookup(c->m, name.sym) : NULL;
     if ((def && def->item->kind == CPS_IT_ENUM) ||
-        is_word_of(name.text, "int fp32 f32 bool str dtype"))
+        cps_check_word(name.text, "int fp32 f32 bool str dtype"))
         return;
     cps_error(c->d, CPS_E2201, a->type->span, "an attribute is of type int, fp32, bool, str, "
                                               "dtype or an enum");
 }
 
 static void
-check_op(checker *c, const cps_ast_op *op)
+check_op(cps_checker *c, const cps_ast_op *op)
 {
-    c->where = op->block ? IN_BLOCK : IN_OP;
+    c->where = op->block ? CPS_IN_BLOCK : CPS_IN_OP;
     declare_header(c, op, true);
     for (uint32_t i = 0; i < op->noperand + op->nresult; i++) {
         const cps_ast_operand *x =
             i < op->noperand ? &op->operand[i] : &op->result[i - op->noperand];
         for (uint32_t k = 0; k < x->n; k++)
-            visit(c, x->extent[k]);
-        visit(c, x->dtype);
+            cps_check_expr(c, x->extent[k]);
+        cps_check_expr(c, x->dtype);
     }
     for (uint32_t i = 0; i < op->nattr; i++) {
         check_attr_type(c, &op->attr[i]);
-        visit(c, op->attr[i].dflt);
+        cps_check_expr(c, op->attr[i].dflt);
     }
     for (uint32_t i = 0; i < op->ndimdef; i++)
-        visit(c, op->dimdef[i].value);
-    check_clauses(c, &op->clauses);
+        cps_check_expr(c, op->dimdef[i].value);
+    cps_check_clauses(c, &op->clauses);
     declare_body(c, op->body);
     check_body(c, op->body, true);
 }
 
 static void
-check_targets(checker *c, const cps_ast_leaf *leaf)
+check_targets(cps_checker *c, const cps_ast_leaf *leaf)
 {
     for (uint32_t i = 0; i < leaf->ntarget; i++) {
         cps_ast_name t = leaf->target[i];
-        if (!is_word_of(t.text, "trn1 trn2 trn3 host")) {
+        if (!cps_check_word(t.text, "trn1 trn2 trn3 host")) {
             cps_error(c->d, CPS_E2207, t.span, "there is no target `%s`", t.text);
             cps_help(c->d, "targets are trn1, trn2, trn3 and host");
         }
@@ -911,11 +656,11 @@ check_targets(checker *c, const cps_ast_leaf *leaf)
 }
 
 static void
-check_leaf(checker *c, const cps_ast_leaf *leaf)
+check_leaf(cps_checker *c, const cps_ast_leaf *leaf)
 {
     const cps_dsl_op *op = cps_dsl_need_op(c->s, leaf->op.text);
     bool cases = false;
-    c->where = IN_LEAF;
+    c->where = CPS_IN_LEAF;
     check_targets(c, leaf);
     for (uint32_t i = 0; i < leaf->clauses.n; i++)
         cases |= leaf->clauses.clause[i]->ckind == CPS_CL_CASES;
@@ -933,7 +678,7 @@ check_leaf(checker *c, const cps_ast_leaf *leaf)
         return; // its dimensions and operands are unknown: every name would be reported
     }
     declare_header(c, op->ast, false);
-    check_clauses(c, &leaf->clauses);
+    cps_check_clauses(c, &leaf->clauses);
     declare_body(c, leaf->body);
     check_body(c, leaf->body, true);
     for (uint32_t i = 0; i < c->decls.n; i++)
@@ -943,15 +688,15 @@ check_leaf(checker *c, const cps_ast_leaf *leaf)
 }
 
 static void
-check_fn(checker *c, const cps_ast_fn *fn)
+check_fn(cps_checker *c, const cps_ast_fn *fn)
 {
-    c->where = IN_FN;
+    c->where = CPS_IN_FN;
     for (uint32_t i = 0; i < fn->n; i++) {
         if (declared(c, fn->param[i].name.sym))
             cps_error(c->d, CPS_E2203, fn->param[i].name.span, "`%s` is declared twice",
                       fn->param[i].name.text);
         declare_own(c, fn->param[i].name, false);
-        visit(c, fn->param[i].dflt);
+        cps_check_expr(c, fn->param[i].dflt);
     }
     declare_body(c, fn->body);
     check_body(c, fn->body, false);
@@ -960,16 +705,16 @@ check_fn(checker *c, const cps_ast_fn *fn)
 static void
 check_item(cps_dsl_set *s, const cps_dsl_module *m, const cps_ast_item *item)
 {
-    checker c = {.s = s, .d = s->diags, .m = m};
+    cps_checker c = {.s = s, .d = s->diags, .m = m};
     cps_map_init(&c.by_sym, s->arena);
     switch (item->kind) {
     case CPS_IT_CONST:
-        visit(&c, CPS_AST_AS(const, item)->value);
+        cps_check_expr(&c, CPS_AST_AS(const, item)->value);
         break;
     case CPS_IT_ENUM: {
         const cps_ast_enum *n = CPS_AST_AS(enum, item);
         for (uint32_t i = 0; i < n->n; i++) {
-            visit(&c, n->member[i].value);
+            cps_check_expr(&c, n->member[i].value);
             for (uint32_t k = 0; k < i; k++)
                 if (n->member[k].name.sym == n->member[i].name.sym)
                     cps_error(s->diags, CPS_E2203, n->member[i].name.span,
