@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MAX_STEPS (UINT64_C(1) << 32)
+#define MAX_STEPS (UINT64_C(1) << 26)
 
 bool
 cps_te_fail(cps_te *e, cps_code code, const char *fmt, ...)
@@ -248,7 +248,7 @@ run(cps_te *e, const plan *p)
         bool freed = true;
         e->x = &f->insts.data[at];
         if (++steps > MAX_STEPS)
-            return cps_te_fail(e, CPS_E8103, "the program has executed 2^32 instructions");
+            return cps_te_fail(e, CPS_E8103, "the program has executed 2^26 instructions");
         if (e->x->op >= CPS_T_REG_LOAD) {
             if (!control(e, p, loops, &depth, &pc, &freed))
                 return false;

@@ -111,6 +111,26 @@ integers(void)
     end(&x);
 }
 
+static void
+refused(void)
+{
+    // More elements than an evaluation may hold, and an input of another type.
+    fix x = begin();
+    cps_val big = cps_b_broadcast(&x.b, cps_b_scalar(&x.b, CPS_DT_FP32, 1), 2,
+                                  (int64_t[]){1 << 17, 1 << 17});
+    CHECK(!run(&x, big, NULL).f);
+    CHECK_INT(cps_diags_code(x.d, 0), CPS_E7106);
+    end(&x);
+    x = begin();
+    cps_type t = cps_type_make(CPS_DT_FP32, 1, (int64_t[]){2}), u = t;
+    cps_b_output(&x.b, "y", cps_b_input(&x.b, "x", t));
+    u.dim[0] = 3;
+    cps_tensor in = cps_tensor_from(x.a, &u, (float[]){1, 2, 3}), out;
+    CHECK(!cps_ir_eval(x.a, x.b.m, x.b.f, &in, &out, NULL, x.d));
+    CHECK_INT(cps_diags_code(x.d, 0), CPS_E1006);
+    end(&x);
+}
+
 static bool
 twice(void *user, cps_arena *a, const cps_node *n, const cps_tensor *in, cps_tensor *out,
       cps_diags *d)
@@ -253,6 +273,7 @@ main(void)
     precision();
     integers();
     calls();
+    refused();
     threads();
     random_modules();
     storage();

@@ -681,6 +681,7 @@ evaluator(void)
          "E8104");
     runs("loop %i <- 0, 3\nfence\nend\nloop %i <- 3, -3\nmemset %a" FULL " <- %i\nend",
          "E5101");
+    runs("loop %i <- 0, 2000000000\nfence\nend", "E8103");
     runs("register_move %i <- 0\nwhen %i, 0 {op0=is_ne}\ndma_copy %y[0, 512*128, 1*512] <- "
          "%a" FULL "\nend",
          "fine");
