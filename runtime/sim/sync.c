@@ -58,10 +58,10 @@ past(vclock vc, unsigned source, const sem_rec *r)
     return vc[2 * source] >= r->rd && vc[2 * source + 1] >= r->wr;
 }
 
-/* Sum of rises (falls) of chain `c` that do not follow update `r` of `source`; along a chain,
- * once one update follows r all later ones do. */
-static int64_t
-not_after(const sem_chain *c, unsigned source, const sem_rec *r, bool rises)
+/* How many updates of chain `c` do not follow update `r` of `source`; along a chain, once one
+ * update follows r all later ones do. */
+static uint32_t
+count_not_after(const sem_chain *c, unsigned source, const sem_rec *r)
 {
     uint32_t lo = 0, hi = c->recs.n;
     while (lo < hi) {
@@ -71,9 +71,17 @@ not_after(const sem_chain *c, unsigned source, const sem_rec *r, bool rises)
         else
             lo = mid + 1;
     }
-    if (lo == 0)
+    return lo;
+}
+
+/* Sum of their rises (falls). */
+static int64_t
+not_after(const sem_chain *c, unsigned source, const sem_rec *r, bool rises)
+{
+    uint32_t n = count_not_after(c, source, r);
+    if (n == 0)
         return 0;
-    return rises ? c->recs.data[lo - 1].up : c->recs.data[lo - 1].down;
+    return rises ? c->recs.data[n - 1].up : c->recs.data[n - 1].down;
 }
 
 /* Sum of falls (rises) that the waiter knows of. */
@@ -106,8 +114,8 @@ without(cps_sim *s, const semaphore *m, unsigned src, uint32_t i, bool rises)
     int64_t sum = rises ? r->up : r->down;
     if (src >= CPS_ENGINES) {
         // other DMA engines may be ahead: only one share of this transfer and of the later ones
-        // of its queue cannot have come
-        const sem_rec *last = &own->recs.data[own->recs.n - 1];
+        // of its queue cannot have come; those started when it was known to be complete never
+        const sem_rec *last = &own->recs.data[count_not_after(own, src, r) - 1];
         sum = (rises ? last->up : last->down) - (last->shares - (r->shares - r->share));
     } else if ((r->amount > 0) == rises) {
         sum -= r->amount;
