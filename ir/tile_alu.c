@@ -248,7 +248,7 @@ cdf(double x)
 static double
 fading(double x, double factor)
 {
-    return factor == 0 ? 0 : x * factor;
+    return factor == 0 ? 0 * (isinf(x) ? 1 : x) : x * factor;
 }
 
 static double
@@ -284,7 +284,7 @@ in_range(double x, int lo, int hi)
     FN(IDENTITY, x)                                                                            \
     FN(COPY, x)                                                                                \
     FN(RELU, x < 0 ? 0 : x)                                                                    \
-    FN(LRELU, x < 0 ? 0.01 * x : x)                                                            \
+    FN(LRELU, x < 0 ? (double)0.01f * x : x)                                                   \
     FN(PRELU, x < 0 ? 0 * x : x)                                                               \
     FN(SIGMOID, sigmoid(x))                                                                    \
     FN(TANH, tanh(x))                                                                          \

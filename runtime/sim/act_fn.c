@@ -35,12 +35,6 @@ sin_segment(double x)
 }
 
 static double
-gelu_tanh(double x)
-{
-    return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
-}
-
-static double
 silu_dx(double x)
 {
     double s = sigmoid(x);
@@ -80,7 +74,8 @@ times(double x, double y)
     FN(DERIVATIVE_ERF, M_2_SQRTPI *exp(-x *x), 0, 0)                                           \
     FN(GELU, times(x, normal_cdf(x)), 0, 0)                                                    \
     FN(MISH, times(x, tanh(softplus(x))), 0, 0)                                                \
-    FN(GELU_APPRX_TANH, x == -INFINITY ? 0 : gelu_tanh(x), 0, 0)                               \
+    FN(GELU_APPRX_TANH,                                                                        \
+       times(x, sigmoid(2 * 0.79788456080286535588 * (x + 0.044715 * x * x * x))), 0, 0)       \
     FN(GELU_APPRX_SIGMOID, times(x, sigmoid(1.702 * x)), 0, 0)                                 \
     FN(ARCTAN, fabs(x) <= M_PI_2 ? atan(x) : NAN, 0, 0)                                        \
     FN(RSQRT, 1 / sqrt(x), -87, 97)                                                            \
