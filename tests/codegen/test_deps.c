@@ -132,6 +132,61 @@ hidden_accesses(void)
     cps_arena_destroy(a);
 }
 
+// Whatever two operations touch in common, one writing, is ordered by the dependences found and by
+// the order inside a datapath.
+static void
+nothing_is_missed(void)
+{
+    enum { N = 60 };
+    const cps_target *t = cps_target_find("trn2");
+    for (unsigned seed = 0; seed < 200; seed++) {
+        cps_arena *a = cps_arena_create();
+        cps_rng r;
+        cps_rng_init(&r, seed, 5);
+        cps_mprog p = {.k = cps_kbin_new(a, "k", "trn2", CPS_V3)};
+        for (int i = 0; i < N; i++) {
+            cps_mop m = {.kind = cps_rng_below(&r, 3) ? CPS_M_UNIT : CPS_M_DMA,
+                         .engine = (uint8_t)cps_rng_below(&r, 3), .acc = p.accs.n};
+            m.nacc = 1 + (uint32_t)cps_rng_below(&r, 3);
+            for (uint32_t k = 0; k < m.nacc; k++) {
+                cps_macc c = random_access(&r, 128);
+                c.write = k == 0;
+                c.part = (uint16_t)(16 * cps_rng_below(&r, 3));
+                c.parts = (uint16_t)(16 * (1 + cps_rng_below(&r, 2)));
+                cps_vec_push(a, &p.accs, c);
+            }
+            cps_vec_push(a, &p.ops, m);
+        }
+        cps_deps *d = cps_deps_new(a, &p, t);
+        static bool after[N][N];
+        memset(after, 0, sizeof after);
+        bool ok = true;
+        for (uint32_t j = 0; j < N; j++) {
+            const cps_mop *m = &p.ops.data[j];
+            cps_oplist out = {0};
+            cps_deps_find(d, j, &out);
+            for (uint32_t i = 0; i < j; i++) {
+                const cps_mop *o = &p.ops.data[i];
+                bool edge = m->kind == CPS_M_UNIT && o->kind == CPS_M_UNIT && m->engine == o->engine;
+                for (uint32_t q = 0; q < out.n && !edge; q++)
+                    edge = out.data[q] == i;
+                for (uint32_t q = 0; edge && q < N; q++)
+                    after[j][q] |= q == i || after[i][q];
+            }
+            for (uint32_t i = 0; i < j; i++)
+                for (uint32_t x = 0; x < m->nacc; x++)
+                    for (uint32_t y = 0; y < p.ops.data[i].nacc; y++) {
+                        const cps_macc *u = &p.accs.data[m->acc + x];
+                        const cps_macc *v = &p.accs.data[p.ops.data[i].acc + y];
+                        if ((u->write || v->write) && cps_acc_overlap(u, v))
+                            ok = ok && after[j][i];
+                    }
+        }
+        CHECK(ok);
+        cps_arena_destroy(a);
+    }
+}
+
 static cps_pat
 random_pat(cps_rng *r, const int64_t *num, int nd)
 {
@@ -205,6 +260,7 @@ main(void)
     overlap_is_safe();
     tiles_are_exact();
     hidden_accesses();
+    nothing_is_missed();
     walks_keep_order();
     return CHECK_DONE();
 }
