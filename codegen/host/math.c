@@ -3,7 +3,7 @@
  * 2^20, no library call. NaN goes through; infinities, zeros and subnormal results are right.
  * Bounds, measured against binary64 over the whole range by tests/host: exp, log, sqrt, rsqrt,
  * reciprocal, sin, cos, arctan, tanh, erf, pow 2 ulp; sigmoid 3; functions that are products of
- * these (gelu, silu, softplus, mish) 4; swish and gelu_tanh one more for each unit of argument in
+ * these (silu, softplus, mish) 4, gelu 6; swish and gelu_tanh one more for each unit of argument in
  * their left tail, where they vanish. On processors without fused multiply-add the reductions are somewhat less exact. */
 #include "codegen/host/gen.h"
 

@@ -27,7 +27,8 @@ typedef enum rig_data { RIG_PLAIN, RIG_ODD, RIG_POSITIVE, RIG_NONZERO, RIG_SMALL
 void rig_fill(cps_rng *r, const cps_type *t, rig_data how, int64_t bound, void *p);
 
 /* Runs and compares all outputs: |a - b| <= tol * (|b| + scale * max |b|), where tol grows to the
- * precision of narrow dtypes; equal NaN and infinities. False and a line on stderr otherwise. */
+ * precision of narrow dtypes and, with a scale of 1 or more, max |b| counts at least as 0.01; equal
+ * NaN and infinities. False and a line on stderr otherwise. */
 bool rig_check(cps_arena *a, const cps_module *m, const cps_func *f, const void *const *in,
                double tol, double scale, bool fp32, const char *what);
 

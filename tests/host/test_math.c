@@ -67,7 +67,7 @@ static const struct {
     {CPS_OP_COS, cos, 2, 0},          {CPS_OP_ARCTAN, atan, 2, 0},
     {CPS_OP_TANH, tanh, 2, 0},        {CPS_OP_ERF, erf, 2, 0},
     {CPS_OP_SIGMOID, sigmoid, 3, 0x1p-126}, {CPS_OP_SOFTPLUS, softplus, 4, 0},
-    {CPS_OP_GELU, gelu, 4, 0x1p-120}, {CPS_OP_GELU_TANH, gelu_tanh, 250, 0x1p-120},
+    {CPS_OP_GELU, gelu, 6, 0x1p-120}, {CPS_OP_GELU_TANH, gelu_tanh, 250, 0x1p-120},
     {CPS_OP_SILU, silu, 4, 0x1p-120}, {CPS_OP_SWISH, swish, 92, 0x1p-120},
     {CPS_OP_MISH, mish, 4, 0x1p-120}, {CPS_OP_FLOOR, floor, 0, 0},
     {CPS_OP_CEIL, ceil, 0, 0},        {CPS_OP_ROUND, rint, 0, 0},
