@@ -15,9 +15,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Constants up to this size are embedded in host code and print by content; larger ones live in
+/* Constants up to so many elements print inline and are embedded in host code; larger ones live in
  * weights.bin and are named by their place there. */
-#define SMALL 4096
+#define INLINE_ELEMS 16
+
+static bool
+is_small(const cps_const *k)
+{
+    return cps_type_count(&k->type) <= INLINE_ELEMS;
+}
 
 static bool
 lower_opts(cps_cli *c, const cps_target *t, cps_lower_opts *o)
@@ -109,11 +115,13 @@ static void
 reference_graph(cps_package *p, cps_module *m, uint32_t *var_of)
 {
     int64_t at = 0;
-    for (uint32_t i = 0; i < m->consts.n; i++) {
+    cps_func *f = m->funcs.data[0];
+    for (uint32_t n = 0; n < f->nodes.n; n++) {
+        uint32_t i = f->nodes.data[n].cst;
         cps_const *k = &m->consts.data[i];
-        int64_t bytes = cps_type_bytes(&k->type);
-        if (bytes <= SMALL)
+        if (f->nodes.data[n].op != CPS_OP_CONST || var_of[i] || is_small(k))
             continue;
+        int64_t bytes = cps_type_bytes(&k->type);
         cps_pvar v = {.name = cps_arena_printf(p->arena, "const.%u%s%s", i, k->name ? "." : "",
                                                k->name ? k->name : ""),
                       .kind = CPS_PV_CONST, .dtype = k->type.dtype, .rank = k->type.rank,
@@ -147,15 +155,8 @@ find_blob(void *user, const cps_digest *d, size_t bytes)
             continue;
         cps_type t = cps_type_make(v->dtype, v->rank, v->dim);
         cps_digest k = place_digest(&t, v->offset);
-        cps_digest by_content;
         if (cps_digest_eq(&k, d))
             return v->data;
-        if (v->bytes <= SMALL) {
-            cps_const cc = {.type = t, .data = v->data};
-            by_content = *cps_const_digest(&cc);
-            if (cps_digest_eq(&by_content, d))
-                return v->data;
-        }
     }
     return NULL;
 }
@@ -196,7 +197,7 @@ cps_model_copy(cps_cli *c, const cps_model *m)
     // Large constants get a name of their own first, so that printing does not read them.
     for (uint32_t i = 0; i < m->module->consts.n; i++) {
         cps_const *k = &m->module->consts.data[i];
-        if (!k->hashed && cps_type_bytes(&k->type) > SMALL) {
+        if (!k->hashed && !is_small(k)) {
             k->digest = place_digest(&k->type, -1 - (int64_t)i);
             k->hashed = true;
         }
