@@ -1,6 +1,7 @@
 """The README's tour as a test: every `$ copse ...` line of its fenced blocks is run in one scratch folder, and the
-lines that follow must appear in what it prints (`...` stands for anything). Numbers written as <n> match any."""
-import re, shlex
+lines that follow must appear in what it prints, in order (`...` stands for anything, <n> for a number). DATA/ is the
+folder of test models."""
+import re, shlex, subprocess
 from util import *
 
 text = open(sys.argv[2], encoding="utf-8").read()
@@ -13,7 +14,7 @@ for block in re.findall(r"```console\n(.*?)```", text, re.S):
             steps[-1][1].append(line)
 check(len(steps) >= 5, f"the README has {len(steps)} commands")
 for command, want in steps:
-    words = shlex.split(command)
+    words = [w.replace("DATA/", os.path.join(ROOT, "tests/data/")) for w in shlex.split(command)]
     if words[0] not in ("copse", "cat", "ls"):
         continue
     r = copse(*words[1:], cwd=TMP) if words[0] == "copse" else subprocess.run(words, cwd=TMP, capture_output=True)
