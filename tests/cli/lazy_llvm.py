@@ -16,7 +16,7 @@ for what in ("miss", "hit"):
     check(code == 0, f"kernel run fails on a {what}")
     check(not got - allowed, f"a {what} loads {got - allowed}")
 model = sorted(glob.glob(os.path.join(ROOT, "tests/data/*.onnx")))[0]
-host = ["compile", model, "--target", "host", "-o", f"{TMP}/h", "--cache", f"{TMP}/c"]
+host = ["compile", model, *DIMS, "--target", "host", "-o", f"{TMP}/h", "--cache", f"{TMP}/c"]
 code, got = libs(*host)
 check(code == 0 and any("LLVM" in g for g in got), f"making host code loads LLVM: {got}")
 code, got = libs(*host)

@@ -28,18 +28,18 @@ def mutate(raw):
 
 package = f"{TMP}/package"
 model = sorted(glob.glob(os.path.join(ROOT, "tests/data/*.onnx")))[0]
-r = copse("compile", model, "-o", package)
+r = copse("compile", model, *DIMS, "-o", package)
 check(r.returncode == 0, r.stderr.decode())
 kernel = sorted(glob.glob(package + "/kernels/*"))[0]
 stream = max(glob.glob(kernel + "/*.bin"), key=os.path.getsize)
 cir = f"{TMP}/m.cir"
-r = copse("compile", model, "--emit", "graph", "-o", cir)
+r = copse("compile", model, *DIMS, "--emit", "graph", "-o", cir)
 cps = os.path.join(ROOT, "kernels/leaves/softmax.cps")
 xml = os.path.join(ROOT, "codegen/isa/targets/trn2.xml")
 cas = f"{TMP}/s.cas"
 copse("dis", stream, "-o", cas)
 cases = {  # suffix: (seed file, command on the mutant)
-    ".onnx": (model, lambda f: ["compile", f, "-o", f"{TMP}/o"]),
+    ".onnx": (model, lambda f: ["compile", f, *DIMS, "-o", f"{TMP}/o"]),
     ".cir": (cir, lambda f: ["opt", f, "-o", f"{TMP}/o.cir"]),
     ".cps": (cps, lambda f: ["kernel", "list", "-I", f]),
     ".cas": (cas, lambda f: ["asm", f, "-o", f"{TMP}/o.bin"]),

@@ -8,9 +8,9 @@ os.makedirs(os.path.dirname(b))
 copy = f"{TMP}/second/{os.path.basename(model)}"
 shutil.copy(model, copy)
 for target in ("trn2", "trn1", "host"):
-    r1 = copse("compile", model, "-o", a + target, "--target", target, "--no-cache", "-j", "1",
+    r1 = copse("compile", model, *DIMS, "-o", a + target, "--target", target, "--no-cache", "-j", "1",
                env={"LC_ALL": "C", "TZ": "UTC", "SOURCE_DATE_EPOCH": "1"})
-    r2 = copse("compile", os.path.basename(copy), "-o", b + target, "--target", target, "--no-cache", "-j", "2",
+    r2 = copse("compile", os.path.basename(copy), *DIMS, "-o", b + target, "--target", target, "--no-cache", "-j", "2",
                env={"LC_ALL": "de_DE.UTF-8", "LANG": "tr_TR.UTF-8", "TZ": "Pacific/Auckland", "HOME": "/nonexistent",
                     "USER": "somebody", "SOURCE_DATE_EPOCH": "2000000000"}, cwd=f"{TMP}/second")
     check(r1.returncode == 0, r1.stderr.decode())

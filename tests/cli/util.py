@@ -5,6 +5,7 @@ COPSE = os.path.abspath(sys.argv[1])
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TMP = tempfile.mkdtemp(prefix="copse-test-")
 atexit.register(shutil.rmtree, TMP, ignore_errors=True)
+DIMS = ["--dim", "batch_size=1", "--dim", "sequence_length=16"]  # of the models in tests/data
 ran = failed = 0
 
 
