@@ -24,6 +24,10 @@ cps_execute_ref(cps_cli *c, const cps_module *m, const cps_func *f, const cps_io
     cps_tensor *to = cps_new_array(c->arena, cps_tensor, nout + 1);
     for (unsigned k = 0; k < nin; k++)
         ti[k] = cps_tensor_from(c->arena, &in[k].type, in[k].data);
+        // Lowering narrows 64-bit indices; integers are carried as int64 either way.
+        const cps_type *want = &f->vals.data[f->inputs.data[k]].type;
+        if (cps_dtype_is_int(want->dtype) && cps_dtype_is_int(in[k].type.dtype))
+            ti[k].type.dtype = want->dtype;
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     bool ok = true;
     cps_eval_opts o = {.fp32 = fp32};
