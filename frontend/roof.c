@@ -13,6 +13,20 @@ pe_passes(const cps_target *t, cps_dtype dt)
     return cps_dtype_bytes(dt) == 1 && t->pe_fp8_double_row ? 0.5 : 1;
 }
 
+/* The storage type behind a value: what a cast, a move or a broadcast was made of. The body computes
+ * in fp32 where a number meets a narrow tensor; the PE takes the tensor as it is stored. */
+static cps_dtype
+stored_as(const cps_func *f, cps_val v)
+{
+    for (;;) {
+        uint32_t def = f->vals.data[v].def;
+        const cps_node *n = def ? &f->nodes.data[def - 1] : NULL;
+        if (!n || !n->nin || (n->op != CPS_OP_CAST && cps_ops[n->op].opclass != CPS_OC_SHAPE))
+            return f->vals.data[v].type.dtype;
+        v = n->in[0];
+    }
+}
+
 /* Bytes of input `v` that must be read: a table that is only gathered from counts its rows. */
 static int64_t
 input_bytes(const cps_func *f, cps_val v)
@@ -50,8 +64,11 @@ cps_roof_of(cps_registry *r, cps_arena *a, const cps_instance *inst, cps_roof *o
         double macs = (double)cps_type_count(&f->vals.data[n->out[0]].type) *
                       (double)x->dim[x->rank - 1] * share;
         out->flops += (int64_t)(2 * macs);
+        // the narrower operand decides: the other is made on chip and can be written so
+        cps_dtype a0 = stored_as(f, n->in[0]), b0 = stored_as(f, n->in[1]);
+        cps_dtype dt = cps_dtype_bytes(a0) < cps_dtype_bytes(b0) ? a0 : b0;
         if (inst->target)
-            pe_ns += macs / (128.0 * 128.0) * pe_passes(inst->target, x->dtype) * 1e3 /
+            pe_ns += macs / (128.0 * 128.0) * pe_passes(inst->target, dt) * 1e3 /
                      inst->target->pe_mhz;
     }
     for (uint32_t i = 0; i < f->inputs.n; i++)
