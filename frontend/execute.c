@@ -22,12 +22,13 @@ cps_execute_ref(cps_cli *c, const cps_module *m, const cps_func *f, const cps_io
 {
     cps_tensor *ti = cps_new_array(c->arena, cps_tensor, nin + 1);
     cps_tensor *to = cps_new_array(c->arena, cps_tensor, nout + 1);
-    for (unsigned k = 0; k < nin; k++)
+    for (unsigned k = 0; k < nin; k++) {
         ti[k] = cps_tensor_from(c->arena, &in[k].type, in[k].data);
         // Lowering narrows 64-bit indices; integers are carried as int64 either way.
         const cps_type *want = &f->vals.data[f->inputs.data[k]].type;
         if (cps_dtype_is_int(want->dtype) && cps_dtype_is_int(in[k].type.dtype))
             ti[k].type.dtype = want->dtype;
+    }
     // Outputs are compared unrounded: a last cast to the storage type is left out.
     cps_func g = *f;
     g.outputs.data = cps_new_array(c->arena, cps_val, nout + 1);
