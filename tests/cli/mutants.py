@@ -7,7 +7,7 @@ random.seed(11)
 
 
 def mutate(raw):
-    raw = bytearray(raw)
+    raw = bytearray(raw or b"\0")
     kind = random.randrange(5)
     if kind == 0 and raw:
         del raw[random.randrange(len(raw)):]

@@ -1,6 +1,5 @@
 """The contract of reports, exit codes and saved tensors that outside scripts rely on."""
 import json
-import struct
 from util import *
 
 KEYS = {"bound", "busy", "cache", "checks", "compile_ms", "cycles", "engines_fraction", "flops", "hbm_bytes",
