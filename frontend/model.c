@@ -7,6 +7,7 @@
 #include "frontend/onnx/onnx.h"
 #include "frontend/roof.h"
 #include "lower/lower.h"
+#include "runtime/base/map.h"
 
 #include "build_id.h"
 
@@ -272,6 +273,7 @@ typedef struct builder {
     cps_lower_opts lower;
     uint32_t *const_var; /* constant -> variable + 1 */
     uint32_t *val_var;   /* value -> variable + 1 */
+    cps_map made;        /* instance and leaf -> kernel */
     unsigned hits, misses;
 } builder;
 
@@ -344,12 +346,6 @@ borders(builder *b)
         cps_vec_push(b->p->arena, &b->p->outputs,
                      ((cps_pio){f->output_names.data[i], var_of(b, v)}));
     }
-}
-
-static bool
-same_key(const cps_pkernel *k, const cps_digest *d)
-{
-    return cps_digest_eq(&k->key, d);
 }
 
 static bool
@@ -429,25 +425,34 @@ add_step(builder *b, const cps_node *n)
 {
     cps_arena *a = b->p->arena;
     cps_instance inst;
-    cps_candidate *cand;
-    const char *why;
-    unsigned nc;
     if (!cps_lower_instance(&b->lower, a, b->f, n, &inst, b->c->diags))
         return false;
-    int k = cps_choose(b->c, &inst, n->pick ? n->pick->leaf : NULL, &cand, &nc, &why);
-    cps_compiled bin;
-    if (k < 0 || !cps_compile_kernel(b->c, a, &inst, &cand[k], &bin))
-        return false;
-    bin.hit ? b->hits++ : b->misses++;
-    cps_pstep s = {.kernel = -1, .from = n->from, .first = b->p->args.n};
-    for (uint32_t i = 0; i < b->p->kernels.n; i++)
-        if (same_key(&b->p->kernels.data[i], &bin.key))
-            s.kernel = (int32_t)i;
-    if (s.kernel < 0) {
-        s.kernel = (int32_t)b->p->kernels.n;
+    cps_pstep s = {.from = n->from, .first = b->p->args.n};
+    const char *leaf = n->pick ? n->pick->leaf : NULL;
+    // Equal calls share a kernel: the instance and its leaf are looked up before anything is done.
+    cps_buf parts = {0};
+    cps_instance_key(&inst, &parts);
+    cps_key_field(&parts, 64, leaf ? leaf : "", (uint32_t)(leaf ? strlen(leaf) : 0));
+    cps_digest same = cps_digest_of(parts.data, parts.n);
+    cps_buf_fini(&parts);
+    char hex[65];
+    cps_digest_hex(&same, hex);
+    bool fresh;
+    uint64_t *at = cps_map_at_str(&b->made, hex, &fresh);
+    if (fresh) {
+        cps_candidate *cand;
+        const char *why;
+        unsigned nc;
+        int k = cps_choose(b->c, &inst, leaf, &cand, &nc, &why);
+        cps_compiled bin;
+        if (k < 0 || !cps_compile_kernel(b->c, a, &inst, &cand[k], &bin))
+            return false;
+        bin.hit ? b->hits++ : b->misses++;
+        *at = b->p->kernels.n;
         if (!add_kernel(b->c, b->p, &inst, &cand[k], n->pick && n->pick->why ? n->pick->why : why, &bin))
             return false;
     }
+    s.kernel = (int32_t)*at;
     for (int i = 0; i < inst.noperands; i++)
         if (i < n->nin && n->in[i])
             cps_vec_push(a, &b->p->args, ((cps_parg){inst.operand[i].name, var_of(b, n->in[i])}));
@@ -564,6 +569,7 @@ cps_model_compile(cps_cli *c, cps_model *m, const cps_target *t, unsigned *hits,
         b.const_var = cps_new_array(a, uint32_t, b.m->consts.n + 1);
         memcpy(b.const_var, known, before * sizeof *known);
         b.val_var = cps_new_array(a, uint32_t, b.f->vals.n + 1);
+        cps_map_init(&b.made, a);
         if (ok)
             borders(&b);
         for (uint32_t i = 0; ok && i < b.f->nodes.n; i++)
