@@ -2,9 +2,9 @@
  *
  * "matmult" rounds the operands of matrix products and widens the product again; "all" gives
  * every fp32 tensor the narrow type, inputs and outputs too, and rounds the constants once
- * (what is finite stays finite). Narrowing keeps int64 inputs and outputs by name as int32
- * ones; the runtime checks the values it converts. Constants are checked here: one that does
- * not fit 32 bits is an error, since no engine computes with 64-bit integers. */
+ * (what is finite stays finite). Narrowing leaves 64-bit inputs as they are and casts them where
+ * they are read; everything that is computed has 32 bits. Constants are checked: one that does not
+ * fit is an error, since no engine computes with 64-bit integers. */
 #include "lower/pass.h"
 
 #include "ir/pass.h"
@@ -93,12 +93,12 @@ fits(const cps_const *c, cps_dtype to, int64_t *bad)
 
 // In place: types of values, constants, and the dtype attributes of casts and indices.
 static bool
-retype(cps_lower *l, cps_module *m, cps_dtype from, cps_dtype to)
+retype(cps_lower *l, cps_module *m, cps_dtype from, cps_dtype to, bool keep_inputs)
 {
     for (uint32_t i = 0; i < m->funcs.n; i++) {
         cps_func *f = m->funcs.data[i];
         for (uint32_t k = 1; k < f->vals.n; k++)
-            if (f->vals.data[k].type.dtype == from)
+            if (f->vals.data[k].type.dtype == from && (f->vals.data[k].def || !keep_inputs))
                 f->vals.data[k].type.dtype = to;
         for (uint32_t k = 0; k < f->nodes.n; k++) {
             cps_node *n = &f->nodes.data[k];
@@ -136,25 +136,47 @@ cps_lower_cast(cps_lower *l, cps_module *m)
     if (strcmp(policy, "matmult") == 0)
         return cps_lower_rewrite(l, m, cast_products, NULL);
     cps_assert(strcmp(policy, "all") == 0);
-    return retype(l, m, CPS_DT_FP32, l->o->cast_type);
+    return retype(l, m, CPS_DT_FP32, l->o->cast_type, false);
 }
 
-// The indices of a sort are i64 by definition; what reads them gets a cast.
 static bool
-cast_indices(cps_rw *w, const cps_node *n)
+is_wide(cps_dtype t)
 {
-    if (n->op != CPS_OP_SORT)
+    return t == CPS_DT_I64 || t == CPS_DT_U64;
+}
+
+// What reads a 64-bit input reads a 32-bit copy of it; casts read it themselves. The indices of
+// a sort are i64 by definition: what reads them gets a cast too.
+static bool
+cast_borders(cps_rw *w, const cps_node *n)
+{
+    cps_val in[256];
+    bool found = false;
+    for (int i = 0; i < n->nin; i++) {
+        cps_val v = n->in[i];
+        in[i] = v ? cps_rw_new(w, v) : 0;
+        if (!v || w->old->vals.data[v].def || !is_wide(cps_rw_type(w, v)->dtype) ||
+            n->op == CPS_OP_CAST)
+            continue;
+        in[i] = cps_b_cast(&w->b, in[i], CPS_DT_I32); // equal ones become one
+        found = true;
+    }
+    if (!found && n->op != CPS_OP_SORT)
         return false;
     cps_rw_copy(w, n);
-    w->map[n->out[1]] = cps_b_cast(&w->b, w->map[n->out[1]], CPS_DT_I32);
+    cps_node *c = &w->b.f->nodes.data[w->b.f->nodes.n - 1];
+    memcpy(c->in, in, n->nin * sizeof *in);
+    if (n->op == CPS_OP_SORT)
+        w->map[n->out[1]] = cps_b_cast(&w->b, w->map[n->out[1]], CPS_DT_I32);
     return true;
 }
 
 bool
 cps_lower_narrow(cps_lower *l, cps_module *m)
 {
-    if (!cps_lower_rewrite(l, m, cast_indices, NULL) || !retype(l, m, CPS_DT_I64, CPS_DT_I32) ||
-        !retype(l, m, CPS_DT_U64, CPS_DT_I32))
+    if (!cps_lower_rewrite(l, m, cast_borders, NULL) ||
+        !retype(l, m, CPS_DT_I64, CPS_DT_I32, true) ||
+        !retype(l, m, CPS_DT_U64, CPS_DT_I32, true))
         return false;
     for (uint32_t i = 0; i < m->funcs.n; i++) {
         cps_func *f = m->funcs.data[i];
