@@ -194,6 +194,7 @@ static bool
 load_blocks(cps_sim *s)
 {
     const cps_kbin *k = s->k;
+    cps_map_init(&s->block_of, s->load_arena);
     // One implicit queue per engine for descriptors made by DGE instructions.
     for (int e = 0; e < CPS_ENGINES; e++)
         queue_of(s, cps_arena_printf(s->load_arena, "dge_%s", cps_engine_name((cps_engine)e)),
@@ -228,6 +229,7 @@ load_blocks(cps_sim *s)
             }
         }
         block_close(s, b);
+        *cps_map_at(&s->block_of, (uint64_t)b->queue << 32 | b->id, NULL) = s->blocks.n;
         cps_vec_push(s->load_arena, &s->blocks, b);
     }
     return true;

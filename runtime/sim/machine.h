@@ -342,6 +342,7 @@ struct cps_sim {
     semaphore sem[SEMS];
     CPS_VEC(queue) queues;
     CPS_VEC(block *) blocks;
+    cps_map block_of;     /* queue << 32 | id: index in blocks */
     uint32_t nclock; /* components of a vector clock */
     dma_engine dma[DMA_RINGS];
     unsigned dma_active, dma_busy;

@@ -257,17 +257,17 @@ prep_trigger(cps_sim *s, insn *i)
     char name[33] = {0};
     memcpy(name, i->b.b + cps_fields[CPS_F_PSEUDO_DMA_TRIGGER_queue].byte, 32);
     uint32_t id = (uint32_t)cps_isa_get(&i->b, CPS_F_PSEUDO_DMA_TRIGGER_block_id);
-    for (uint32_t k = 0; k < s->blocks.n; k++) {
-        block *b = s->blocks.data[k];
-        if (b->id != id || strcmp(s->queues.data[b->queue].name, name) != 0)
-            continue;
-        if (s->queues.data[b->queue].owner != i->engine)
-            return load_fail(s, i, CPS_E8203, "queue '%s' belongs to %s", name,
-                             cps_engine_name((cps_engine)s->queues.data[b->queue].owner));
-        i->block = b;
-        return true;
-    }
-    return load_fail(s, i, CPS_E8203, "there is no block %u of queue '%s'", id, name);
+    uint32_t q = 0;
+    while (q < s->queues.n && strcmp(s->queues.data[q].name, name) != 0)
+        q++;
+    const uint64_t *at = cps_map_find(&s->block_of, (uint64_t)q << 32 | id);
+    if (q == s->queues.n || !at)
+        return load_fail(s, i, CPS_E8203, "there is no block %u of queue '%s'", id, name);
+    if (s->queues.data[q].owner != i->engine)
+        return load_fail(s, i, CPS_E8203, "queue '%s' belongs to %s", name,
+                         cps_engine_name((cps_engine)s->queues.data[q].owner));
+    i->block = s->blocks.data[*at];
+    return true;
 }
 
 bool

@@ -80,11 +80,12 @@ exec_ldweights(cps_sim *s, engine *e, insn *i)
         if (i->flag)
             memcpy(e->w[1] + at, row + cols, cols * sizeof *row);
         load_raw(s, o, k, s->raw);
-        for (unsigned m = 0; m < cols; m++) {
-            uint32_t v = 0;
-            memcpy(&v, s->raw + (size_t)m * o->es, CPS_MIN(o->es, 4));
-            e->wbits[at + m] = v;
-        }
+        if (o->es == 4)
+            memcpy(e->wbits + at, s->raw, cols * sizeof *e->wbits);
+        for (unsigned m = 0; m < cols && o->es == 2; m++)
+            e->wbits[at + m] = ((const uint16_t *)s->raw)[m];
+        for (unsigned m = 0; m < cols && o->es == 1; m++)
+            e->wbits[at + m] = s->raw[m];
     }
     e->wmode = i->cmd;
     e->wdtype = o->dtype;

@@ -325,7 +325,9 @@ test_bad_folders(const char *dir)
 int
 main(void)
 {
-    char dir[] = "/tmp/cps-kbin-XXXXXX";
+    const char *base = getenv("TMPDIR");
+    char dir[64];
+    snprintf(dir, sizeof dir, "%.40s/cps-kbin-XXXXXX", base && *base ? base : P_tmpdir);
     CHECK(mkdtemp(dir) != NULL);
     test_round_trips(dir);
     test_check();
