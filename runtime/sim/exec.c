@@ -316,10 +316,20 @@ step(cps_sim *s, engine *e)
             for (unsigned w = 0; w < i->sy.nwait; w++) {
                 if (!sync_ready(s, e, i, w)) {
                     e->blocked = true;
+                    e->resume = e->resume < 0 ? s->now : e->resume;
                     return;
                 }
             }
             e->passed = true;
+            if (s->opts.trace && e->resume >= 0 && e->resume < s->now) {
+                tev t = {.t = e->resume,
+                         .dur = s->now - e->resume,
+                         .track = e->id,
+                         .by = i,
+                         .value = -1};
+                cps_vec_push(s->run_arena, &s->trace, t);
+            }
+            e->resume = -1;
         }
         cps_ps t = CPS_MAX(s->now, e->free);
         if (i->sem->kind != SEM_SEQ) {
@@ -384,6 +394,7 @@ run_reset(cps_sim *s)
         e->blocked = e->passed = false;
         e->pc = e->count = e->nrecent = 0;
         e->free = e->complete = 0;
+        e->resume = -1;
         e->vc = zero;
         e->table = -1;
         memset(e->reg, 0, sizeof e->reg);

@@ -270,7 +270,7 @@ struct engine {
     insn *code;
     uint32_t reg[REGS];
     cps_ps free, complete; /* sequencer free; last completion so far */
-    cps_ps resume;         /* when it blocked, for the trace */
+    cps_ps resume;         /* blocked since; -1: not blocked */
     uint32_t count;        /* memory instructions so far: the epoch */
     vclock vc;
     float acc[LANES];

@@ -208,6 +208,23 @@ sync_ready(cps_sim *s, engine *e, const insn *i, unsigned w)
     }
 }
 
+/* Lets engines that wait for semaphore or event `sem` look again. */
+static void
+wake(cps_sim *s, unsigned sem)
+{
+    for (int e = 0; e < CPS_ENGINES; e++) {
+        engine *en = &s->eng[e];
+        const insn *i = en->blocked ? &en->code[en->pc] : NULL;
+        for (unsigned w = 0; i && w < i->sy.nwait; w++) {
+            if (i->sy.wait_idx[w] == sem) {
+                en->blocked = false;
+                ev_push(s, (event){.t = s->now, .kind = EV_ENGINE, .a = (uint8_t)e});
+                break;
+            }
+        }
+    }
+}
+
 void
 sync_pass(cps_sim *s, engine *e, const insn *i)
 {
@@ -237,10 +254,15 @@ sync_pass(cps_sim *s, engine *e, const insn *i)
                 e->vc = vc_with(s, e->vc, 2u * m->event_by, m->event_rd);
                 e->vc = vc_with(s, e->vc, 2u * m->event_by + 1, m->event_wr);
             }
-            if (i->sy.wait_mode[w] == CPS_WAIT_EVT_SET_THEN_CLEAR)
-                m->event = false;
-            if (i->sy.wait_mode[w] == CPS_WAIT_EVT_CLEAR_THEN_SET)
-                m->event = true;
+            if (i->sy.wait_mode[w] == CPS_WAIT_EVT_SET_THEN_CLEAR ||
+                i->sy.wait_mode[w] == CPS_WAIT_EVT_CLEAR_THEN_SET) {
+                m->event = i->sy.wait_mode[w] == CPS_WAIT_EVT_CLEAR_THEN_SET;
+                m->event_vc = e->vc; // whoever waits for the other state follows this one
+                m->event_by = e->id;
+                m->event_rd = e->vc[2u * e->id];
+                m->event_wr = e->vc[2u * e->id + 1];
+                wake(s, i->sy.wait_idx[w]);
+            }
             break;
         }
     }
@@ -336,19 +358,7 @@ sync_apply(cps_sim *s, const event *ev)
             .t = s->now, .track = (uint16_t)(1024 + ev->a), .by = ev->by, .value = m->value};
         cps_vec_push(s->run_arena, &s->trace, t);
     }
-    for (int e = 0; e < CPS_ENGINES; e++) {
-        engine *en = &s->eng[e];
-        if (!en->blocked)
-            continue;
-        const insn *i = &en->code[en->pc];
-        for (unsigned w = 0; w < i->sy.nwait; w++) {
-            if (i->sy.wait_idx[w] == ev->a) {
-                en->blocked = false;
-                ev_push(s, (event){.t = s->now, .kind = EV_ENGINE, .a = (uint8_t)e});
-                break;
-            }
-        }
-    }
+    wake(s, ev->a);
 }
 
 bool

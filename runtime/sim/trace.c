@@ -71,7 +71,8 @@ cps_sim_trace(const cps_sim *s, const char *name, int64_t offset_ps, cps_buf *ou
         }
         cps_buf_puts(out, ",\n{\"ph\":\"X\",\"pid\":0,\"tid\":");
         cps_buf_printf(out, "%u,\"name\":", t->track + 1u);
-        put_text(out, cps_insns[t->by->id].name);
+        // a wait shows on the track of the engine that waits, before its instruction
+        put_text(out, t->value < 0 ? "wait" : cps_insns[t->by->id].name);
         cps_buf_puts(out, ",\"cat\":");
         put_text(out, name);
         cps_buf_puts(out, ",\"ts\":");

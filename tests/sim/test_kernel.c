@@ -400,6 +400,7 @@ test_trace(void)
     CHECK(ev && ev->n > 40);
     CHECK(strstr(out.data, "\"ACTIVATE\"") != NULL);
     CHECK(strstr(out.data, "k.cps:3") != NULL);
+    CHECK(strstr(out.data, "\"wait\"") != NULL);
     cps_buf_fini(&out);
     kb_free(&b);
 }

@@ -707,9 +707,37 @@ test_events(void)
     }
 }
 
+/* An event as a lock: POOL takes it after DVE gives it back; both write the same bytes in order. */
+static void
+test_event_lock(void)
+{
+    kb b = kb_new("trn2");
+    for (int k = 0; k < 2; k++) {
+        cps_engine e = k ? CPS_POOL : CPS_DVE;
+        cps_bundle take = kb_insn(&b, CPS_INSN_NOP);
+        cps_isa_set(&take, CPS_F_EVENTS_wait_mode, CPS_WAIT_EVT_CLEAR_THEN_SET);
+        cps_isa_set(&take, CPS_F_EVENTS_wait_idx, 20);
+        kb_put(&b, e, take);
+        cps_bundle m = kb_insn(&b, CPS_INSN_MEMSET);
+        kb_ap(&m, CPS_F_D4_MR_dst, ap1(O, 2048));
+        cps_isa_set(&m, CPS_F_D4_MR_dtype, wire(CPS_DT_FP32));
+        cps_isa_set(&m, CPS_F_D4_MR_ch, P);
+        cps_isa_set(&m, CPS_F_D4_MR_dst_element_count, 2048);
+        cps_isa_set(&m, CPS_F_EVENTS_update_mode, CPS_UPDATE_EVT_CLR_COMPLETE);
+        cps_isa_set(&m, CPS_F_EVENTS_update_idx, 20);
+        kb_put(&b, e, m);
+    }
+    CHECK(kb_load(&b));
+    CHECK(kb_run(&b));
+    kb_show(&b);
+    CHECK_INT(b.rep.races, 0);
+    kb_free(&b);
+}
+
 int
 main(void)
 {
+    test_event_lock();
     test_activate();
     test_act_edges();
     test_pool();
