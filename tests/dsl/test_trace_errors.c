@@ -15,7 +15,7 @@ run(const char *target, const char *operands, const char *body, cps_arena *keep)
                        "leaf k_leaf for k on trn1, trn2, trn3 {\n    cases (M: 1);\n");
     cps_buf_puts(&src, body);
     cps_buf_puts(&src, "}\n");
-    trace_run r = trace_open("k.cps", src.data, NULL, NULL);
+    trace_run r = trace_open("k.cps", src.data, NULL, NULL, NULL);
     trace_leaf(&r, NULL, target, operands, 1, 20000);
     cps_diags_render(r.d, &out, false);
     const char *s = cps_arena_strdup(keep, out.n ? out.data : r.f ? "no error\n" : "nothing said\n");

@@ -77,10 +77,12 @@ trace_operands(trace_run *r, const char *s)
 }
 
 static inline trace_run
-trace_open(const char *name, const char *text, cps_dsl_reader read, void *user)
+trace_open(const char *name, const char *text, cps_dsl_reader read, cps_dsl_finder find,
+           void *user)
 {
     trace_run r = {.arena = cps_arena_create(), .d = cps_diags_create()};
     r.set = cps_dsl_set_create(r.d, read ? read : trace_no_files, user);
+    r.set->find = find;
     if (text)
         cps_dsl_load_text(r.set, name, text, strlen(text));
     else
