@@ -108,7 +108,6 @@ cps_tr_marks(cps_tracer *t, const cps_ast_marks *ms, cps_trmarks *out)
     for (uint32_t i = 0; i < ms->n; i++) {
         const cps_ast_mark *m = &ms->mark[i];
         const char *w = m->name.text;
-        int64_t v;
         bool ok = true, b;
         if (m->kind == CPS_MARK_ON) {
             ok = mark_on(t, m, out);
@@ -126,7 +125,8 @@ cps_tr_marks(cps_tracer *t, const cps_ast_marks *ms, cps_trmarks *out)
         } else if (cps_streq(w, "align")) {
             ok = mark_int(t, m, 1, t->t->sbuf_bytes, &out->align);
         } else if (cps_streq(w, "queue")) {
-            ok = mark_int(t, m, 0, t->t->dma_queues - 1, &v);
+            ok = cps_eval_error(&t->ev, CPS_E2212, m->span,
+                                "tile programs do not choose queues; `on` says who triggers");
         } else if (cps_streq(w, "priority")) {
             ok = mark_int(t, m, 0, 3, &out->priority);
         } else if (cps_streq(w, "via")) {

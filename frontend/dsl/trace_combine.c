@@ -50,6 +50,12 @@ cps_x_offer(cps_xcover *c, cps_xcand k, int n, const cps_engine *engines, int64_
     k.cycles = cps_x_cycles(c->t, &cost);
     if (k.fill.need) // the copy or memset before it
         k.cycles += CPS_MAX(64, elems);
+    for (int i = 0; i < 3; i++) { // a column that must be converted first
+        const cps_view *v = k.in[i].node ? cps_x_view(c, k.in[i].node) : NULL;
+        bool column = k.in[i].need == CPS_XN_SCALAR || k.in[i].need == CPS_XN_COLUMN;
+        if (v && column && v->dtype != CPS_DT_FP32)
+            k.cycles += 64;
+    }
     cps_xcand *b = &c->best;
     if (!b->row || k.covered > b->covered ||
         (k.covered == b->covered &&

@@ -312,6 +312,24 @@ reduction(cps_tracer *t, const cps_ast_call *e, cps_alu op, const cps_arg *arg, 
                 out);
 }
 
+// mean(x, axis: a): the sum times the binary32 reciprocal of the count.
+static cps_hook
+mean(cps_tracer *t, const cps_ast_call *e, const cps_arg *arg, uint32_t n, cps_cv *out)
+{
+    cps_view_err err;
+    cps_cv sum;
+    cps_hook h = reduction(t, e, CPS_ALU_ADD, arg, n, &sum);
+
+    if (h != CPS_HOOK_DONE)
+        return h;
+    cps_xid s = ((const cps_trexpr *)sum.u.p)->id;
+    const cps_xnode *r = cps_x_at(t->graph, s);
+    cps_xid count = cps_x_num(t->graph,
+                              (double)(cps_x_elems(cps_x_at(t->graph, r->a)) / cps_x_elems(r)),
+                              true, e->head.span);
+    return done(t, cps_x_div(t->graph, s, count, e->head.span, &err), e->head.span, &err, out);
+}
+
 static cps_hook
 two(cps_tracer *t, const cps_ast_call *e, cps_alu op, const cps_arg *arg, uint32_t n, cps_cv *out)
 {
@@ -457,6 +475,8 @@ cps_tr_call(cps_eval *ev, const cps_ast_call *e, const cps_ast_name *name, const
         return two(t, e, CPS_ALU_MIN, arg, n, out);
     if (cps_streq(s, "sum"))
         return reduction(t, e, CPS_ALU_ADD, arg, n, out);
+    if (cps_streq(s, "mean"))
+        return mean(t, e, arg, n, out);
     if (cps_streq(s, "max"))
         return reduction(t, e, CPS_ALU_MAX, arg, n, out);
     if (cps_streq(s, "min"))

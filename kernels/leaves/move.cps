@@ -56,7 +56,7 @@ leaf gather_rows_dma for gather_rows on trn1, trn2, trn3 {
 leaf cumsum_rows for cumsum on trn1, trn2, trn3 {
     param C in {512, 1024, 2048, 4096} = 2048;
     cost dve: ceil_div(B, P) * 2 * N, hbm: bytes(x) + bytes(y);
-    tolerance 1e-3, 1e-3;
+    tolerance y.dtype == fp32 ? 1e-3 : 1e-2, 1e-3;
     cases (B: 2048, N: 8192), (B: 1, N: 256), (B: 129, N: 5000);
 
     sbuf one[all, C]: fp32 = 1.0;
