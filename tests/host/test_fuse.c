@@ -58,7 +58,7 @@ keep(gen *g, cps_val v)
 static cps_val
 squash(gen *g, cps_val v)
 {
-    static const cps_op ops[] = {CPS_OP_TANH, CPS_OP_SIGMOID, CPS_OP_ERF, CPS_OP_SIN, CPS_OP_ARCTAN};
+    static const cps_op ops[] = {CPS_OP_TANH, CPS_OP_SIGMOID, CPS_OP_ERF, CPS_OP_ARCTAN};
     return cps_b_unary(&g->b, ops[below(g, cps_countof(ops))], v);
 }
 
