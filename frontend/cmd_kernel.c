@@ -1,5 +1,6 @@
 /* copse kernel: the registry as lists, and one operator run with seeded inputs on the simulator,
  * the host or the reference evaluator. */
+#include "frontend/block.h"
 #include "frontend/compile.h"
 #include "frontend/execute.h"
 #include "frontend/inputs.h"
@@ -259,6 +260,8 @@ run(cps_cli *c)
     } else if (!strcmp(on, "host")) {
         rep.leaf = cps_arena_printf(c->arena, "%s_generated", inst.op);
         ok = cps_execute_host_func(c, m, body, in, nin, out, nout, &rep);
+    } else if (cps_is_block(c, inst.op)) {
+        return cps_block_run(c, &inst, in, nin, out, nout, checks, &rep);
     } else {
         unsigned n = 0;
         const char *why = NULL;
@@ -333,6 +336,16 @@ compile(cps_cli *c)
     if (!ok || !instance(c, t, &inst))
         return cps_cli_failed(c);
     double t0 = cps_now_ms();
+    if (cps_is_block(c, inst.op)) {
+        cps_module *ref;
+        unsigned hits = 0, misses = 0;
+        cps_package *p = cps_block_package(c, &inst, &ref, &hits, &misses);
+        if (!p || !cps_package_write(p, dir, c->diags))
+            return cps_cli_failed(c);
+        fprintf(stderr, "%s: block %s, %u steps, %u kernels (%u hits, %u misses)\n", dir, inst.op,
+                p->steps.n, p->kernels.n, hits, misses);
+        return CPS_OK;
+    }
     cps_candidate *cand;
     const char *why;
     unsigned n;

@@ -76,6 +76,8 @@ struct cps_registry {
                         int core, cps_diags *d);
     /* The op's mathematics as a graph function of base ops (inner op calls inlined). */
     cps_func *(*body)(void *self, cps_module *m, const cps_instance *i, cps_diags *d);
+    /* The same with calls of other operators kept as `call` nodes: what a block orchestrates. */
+    cps_func *(*calls)(void *self, cps_module *m, const cps_instance *i, cps_diags *d);
     /* The minimum passes per engine that the op's body declares (`cost` clause), as cost terms. */
     bool (*minimum)(void *self, const cps_instance *i, cps_costs *out, cps_diags *d);
 };

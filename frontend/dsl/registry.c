@@ -297,6 +297,14 @@ body(void *self, cps_module *m, const cps_instance *i, cps_diags *d)
     return o ? cps_dsl_body(r->set, m, o, i, true, d) : NULL;
 }
 
+static cps_func *
+calls(void *self, cps_module *m, const cps_instance *i, cps_diags *d)
+{
+    reg *r = self;
+    const cps_dsl_op *o = need_op(r, i->op, d);
+    return o ? cps_dsl_body(r->set, m, o, i, false, d) : NULL;
+}
+
 static bool
 minimum(void *self, const cps_instance *i, cps_costs *out, cps_diags *d)
 {
@@ -392,7 +400,8 @@ cps_dsl_registry_create(cps_arena *a, cps_diags *d)
         add_def(r, cps_kernel_defs[i], d);
     r->api = (cps_registry){.self = r, .ops = ops, .op = op, .find_op = find, .leaves = leaves,
                             .leaf = leaf, .make = make, .infer = infer, .candidates = candidates,
-                            .trace = trace, .body = body, .minimum = minimum};
+                            .trace = trace, .body = body, .calls = calls,
+                            .minimum = minimum};
     return &r->api;
 }
 
