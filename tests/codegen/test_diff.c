@@ -21,6 +21,16 @@ report(const tp *p)
     cps_buf_fini(&b);
 }
 
+// Every pass leaves a program that the verifier of the tile level takes.
+static bool
+verify_after(void *ctx, const char *pass, const cps_tfunc *f, cps_diags *d)
+{
+    bool ok = cps_tile_verify(f, ctx, d);
+    if (!ok)
+        fprintf(stderr, "after pass '%s':\n", pass);
+    return ok;
+}
+
 // Compiles, simulates, evaluates and compares. `what` names the program in messages.
 static bool
 agree(tp *p, const char *what, uint64_t seed, bool keep_order)
@@ -28,7 +38,8 @@ agree(tp *p, const char *what, uint64_t seed, bool keep_order)
     void *a[16], *b[16];
     cps_kbin *k = NULL;
     cps_sim_report rep;
-    cps_codegen_opts o = {.verify = true, .keep_order = keep_order};
+    cps_codegen_opts o = {.verify = true, .keep_order = keep_order, .after = verify_after,
+                          .ctx = (void *)(uintptr_t)p->t};
     bool ok = cps_tile_verify(p->f, p->t, p->d);
     unsigned n = tp_args(p, a, seed), at = 0;
     tp_args(p, b, seed);
