@@ -259,6 +259,8 @@ run(cps_cli *c)
         rep.wall_ms = cps_now_ms() - t0;
     } else if (!strcmp(on, "host")) {
         rep.leaf = cps_arena_printf(c->arena, "%s_generated", inst.op);
+        rtol = cps_model_rtol(m, "host"); // by the narrowest type, as for a model
+        atol = 1e-5;
         ok = cps_execute_host_func(c, m, body, in, nin, out, nout, &rep);
     } else if (cps_is_block(c, inst.op)) {
         return cps_block_run(c, &inst, in, nin, out, nout, checks, &rep);
