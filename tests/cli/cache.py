@@ -24,6 +24,31 @@ check(counts(*cache, "--target", "trn1") == (0, 1), "another target misses")
 check(counts(*cache, "--attr", "tx=1") == (0, 1), "another layout misses")
 check(counts(*cache) == (1, 0), "and the first still hits")
 
+# A leaf of one's own: its text is part of the key.
+leaf = """op twice(x[T, N]) -> y[T, N] { y = x + x; }
+leaf twice_rows for twice on trn2 {
+    tolerance 1e-2, 1e-5;
+    cases (T: 4, N: 8);
+    for t in tiles(T, P) {
+        sbuf xt[t, N] <- x[t, :];
+        y[t, :] <- xt * 2.0;
+    }
+}
+"""
+
+
+def own(name, text):
+    with open(f"{TMP}/{name}", "w") as f:
+        f.write(text)
+    r = copse("kernel", "run", "twice", "-I", f"{TMP}/{name}", "--dims", "T=4,N=8", "--cache", f"{TMP}/own",
+              "--report", f"{TMP}/r.json")
+    check(r.returncode == 0, r.stderr.decode())
+    return json.load(open(f"{TMP}/r.json"))["cache"]["hits"]
+
+
+check(own("a.cps", leaf) == 0 and own("a.cps", leaf) == 1, "a leaf of one's own is cached")
+check(own("a.cps", leaf.replace("xt * 2.0", "xt + xt")) == 0, "a changed leaf misses")
+
 r = copse("cache", "stats", "--json", *cache)
 s = json.loads(r.stdout)
 check(s["entries"] == 5 and s["broken"] == 0, f"stats {s}")

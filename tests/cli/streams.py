@@ -1,0 +1,38 @@
+"""Every instruction stream that is emitted survives disassembly and assembly byte for byte, and the golden vectors that
+the compiler's instructions rest on decode to instructions whose own text gives the bytes back."""
+import glob, subprocess
+from util import *
+
+model = sorted(glob.glob(os.path.join(ROOT, "tests/data/*.onnx")))[0]
+streams = 0
+for target in ("trn1", "trn2", "trn3"):
+    r = copse("compile", model, *DIMS, "-o", f"{TMP}/{target}", "--target", target)
+    check(r.returncode == 0, r.stderr.decode())
+    for path in sorted(glob.glob(f"{TMP}/{target}/kernels/*/*.bin")):
+        raw = open(path, "rb").read()
+        text = copse("dis", path, "--target", target)
+        check(text.returncode == 0 and b".bytes" not in text.stdout, f"{path}: not all decoded")
+        back = copse("asm", "-", "--target", target, "-o", "-", stdin=text.stdout)
+        check(back.stdout == raw, f"{path}: {len(raw)} bytes came back as {len(back.stdout)}")
+        streams += len(raw) > 0
+check(streams > 30, f"only {streams} streams")
+
+wanted = {"matmul": 5, "activate": 2, "tt_add": 1, "ts_": 2, "copy": 1, "cast": 1, "reduce": 1, "memset": 1}
+seen = dict.fromkeys(wanted, 0)
+targets = {"v2": "trn1", "v3": "trn2", "v4": "trn3"}
+for line in open(os.path.join(ROOT, "tests/golden/isa.tsv"), encoding="utf-8"):
+    if line.startswith("#") or line.startswith("kind"):
+        continue
+    kind, name, gens, hexes = line.split("\t")[:4]
+    for g in gens.split(","):
+        with open(f"{TMP}/v.bin", "wb") as f:
+            f.write(bytes.fromhex(hexes))
+        text = copse("dis", f"{TMP}/v.bin", "--target", targets[g])
+        check(text.returncode == 0 and not text.stdout.startswith(b".bytes"), f"{name} on {g}: {text.stdout}")
+        back = copse("asm", "-", "--target", targets[g], "-o", "-", stdin=text.stdout)
+        check(back.stdout == bytes.fromhex(hexes), f"{name} on {g} comes back differently")
+    for w in wanted:
+        seen[w] += kind == "CON" and name.startswith(w)
+for w, n in wanted.items():
+    check(seen[w] >= n, f"{seen[w]} vectors {w}*, want {n}")
+done()
