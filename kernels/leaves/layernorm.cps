@@ -1,14 +1,18 @@
-// Normalisations of rows: one row a partition, statistics on [P, 1] columns.
+// Layer norm over rows: one row a partition, statistics on [P, 1] columns.
 
 leaf layernorm_rows for layernorm on trn1, trn2, trn3 {
-    where x.dtype in {bf16, fp16, fp32} : "rows are bf16, fp16 or fp32";
-    where H * (6 * bytes(x.dtype) + 16) <= sbuf.partition : "rows, gamma, beta and the centred row must fit one partition";
-    cost dve: ceil_div(T, P) * 5 * H, act: ceil_div(T, P) * (H + 2 * 64), hbm: 2 * bytes(x) + 2 * bytes(y.dtype) * H;
-    tolerance 2e-2, 1e-5;
-    cases (T: 128, H: 384), (T: 1, H: 384), (T: 129, H: 1000), (T: 300, H: 1000, dtype: fp32);
+    where x.dtype in {bf16, fp16, fp32} : "x must be bf16, fp16 or fp32";
+    let wide = present(residual) ? 4 * bytes(x.dtype) + 4 : 2 * bytes(x.dtype);
+    where H * (wide + bytes(gamma.dtype) + bytes(beta.dtype) + 8 + 2 * bytes(y.dtype)) + 256 <= sbuf.partition
+        : "rows of x, y and residual, gamma, beta and the centred row must fit one partition";
+    cost dve: ceil_div(T, P) * (present(residual) ? 3 : 2) * H, act: ceil_div(T, P) * 2 * (H + 128),
+         hbm: bytes(x) * (present(residual) ? 2 : 1) + bytes(y) + bytes(gamma) + bytes(beta);
+    tolerance y.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
+    cases (T: 128, H: 384), (T: 1, H: 384), (T: 129, H: 1000, with: "residual"), (T: 300, H: 77, dtype: fp32), (T: 2, H: 4099), (T: 1, H: 1);
 
-    sbuf g[all, H] <- gamma;
-    sbuf b[all, H] <- beta;
+    let R = min(T, P);
+    sbuf g[R, H] <- repeat(gamma.view("h -> 1 h"), R, axis: 0);
+    sbuf b[R, H] <- repeat(beta.view("h -> 1 h"), R, axis: 0);
     for t in tiles(T, P) across cores {
         sbuf xt[t, H] bufs 2 <- x[t, :];
         if (present(residual)) {
@@ -17,11 +21,53 @@ leaf layernorm_rows for layernorm on trn1, trn2, trn3 {
         } else {
             let s = xt;
         }
-        sbuf total[t, 1]: fp32 = sum(s, axis: free);            // DVE tensor_reduce
+        sbuf total[t, 1]: fp32 = sum(copy(s), axis: free);      // ACT with its accumulator; the elements go to scratch
         sbuf neg[t, 1]: fp32 = total * (-1.0 / H);
-        sbuf ss[t, 1]: fp32 = sum(square(s + neg), axis: free); // ACT with its accumulator; the squares go to scratch
+        sbuf ss[t, 1]: fp32 = sum(square(s + neg), axis: free); // the same
         sbuf r[t, 1]: fp32 = rsqrt(ss * (1.0 / H) + eps);
-        sbuf n[t, H]: fp32 = (s + neg) * g;                     // DVE scalar_tensor_tensor
-        y[t, :] <- n * r + b bufs 2;                            // the same, into a staging tile, and its DMA
+        sbuf n[t, H]: fp32 = (s + neg) * g[0:t.size, :];        // DVE scalar_tensor_tensor
+        y[t, :] <- n * r + b[0:t.size, :] bufs 2;               // the same, into a staging tile, and its DMA
+    }
+}
+
+// Rows too long for one partition: statistics in a first pass, by the batch-norm instructions, the result in a second.
+leaf layernorm_stream for layernorm on trn1, trn2, trn3 {
+    where x.dtype in {bf16, fp16, fp32} : "x must be bf16, fp16 or fp32";
+    where ceil_div(H, 512) * 24 <= sbuf.partition / 4 : "the statistics of a row's parts must fit one partition";
+    param C in {512, 1024, 2048} = 2048;
+    cost dve: ceil_div(T, P) * (present(residual) ? 5 : 3) * H,
+         hbm: bytes(x) * (present(residual) ? 4 : 2) + bytes(y) + ceil_div(T, P) * (bytes(gamma) + bytes(beta)) * min(T, P);
+    tolerance y.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
+    cases (T: 3, H: 9001, with: "residual"), (T: 130, H: 1030, dtype: fp32), (T: 1, H: 70000), (T: 2, H: 1);
+
+    for t in tiles(T, P) across cores {
+        sbuf stats[t, 6 * ceil_div(H, 512)]: fp32;
+        for c in tiles(H, C) {
+            sbuf xc[t, c] bufs 2 <- x[t, c];
+            if (present(residual)) {
+                sbuf rc[t, c] bufs 2 <- residual[t, c];
+                sbuf s[t, c]: fp32 = xc + rc;
+            } else {
+                let s = xc;
+            }
+            for q in tiles(c, 512) { bn_stats(dst: stats[:, ds(q.start / 512 * 6, 6)], data: s[:, q]); }
+        }
+        sbuf mv[t, 2]: fp32;
+        bn_aggr(dst: mv, data: stats);                          // mean, variance
+        sbuf neg[t, 1]: fp32 = mv[:, 0:1] * -1.0;
+        sbuf r[t, 1]: fp32 = rsqrt(mv[:, 1:2] + eps);
+        for c in tiles(H, C) {
+            sbuf xc[t, c] bufs 2 <- x[t, c];
+            if (present(residual)) {
+                sbuf rc[t, c] bufs 2 <- residual[t, c];
+                sbuf s[t, c]: fp32 = xc + rc;
+            } else {
+                let s = xc;
+            }
+            sbuf g[t, c] bufs 2 <- repeat(gamma.view("h -> 1 h")[:, c], t.size, axis: 0);
+            sbuf b[t, c] bufs 2 <- repeat(beta.view("h -> 1 h")[:, c], t.size, axis: 0);
+            sbuf n[t, c]: fp32 = (s + neg) * g;
+            y[t, c] <- n * r + b bufs 2;
+        }
     }
 }

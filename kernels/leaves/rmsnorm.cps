@@ -1,18 +1,45 @@
-// RMS norm over rows: one pass, the row tile stays on chip.
+// RMS norm over rows: one row a partition.
 
-leaf rmsnorm_rows for rmsnorm on trn1, trn2, trn3 {
+leaf rmsnorm_rows for rmsnorm on trn1, trn2, trn3 {             // one pass: the row tile stays on chip
+    where x.dtype in {bf16, fp16, fp32} : "x must be bf16, fp16 or fp32";
     param bufs_x in 2..4 = 3;                                   // how far loads run ahead
     where H * (bufs_x * bytes(x.dtype) + 2 * bytes(y.dtype) + bytes(gamma.dtype) + 4) + 64 <= sbuf.partition
         : "the rows of x and y, gamma and the squares must fit one partition";
     cost act: ceil_div(T, P) * (H + 2 * 64), dve: ceil_div(T, P) * 2 * H, hbm: bytes(x) + bytes(y);
     tolerance y.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
-    cases (T: 2048, H: 8192), (T: 1, H: 4096), (T: 129, H: 2880);
+    cases (T: 128, H: 2048), (T: 1, H: 4096), (T: 129, H: 2880), (T: 3, H: 7, dtype: fp32), (T: 1, H: 1);
 
-    sbuf g[all, H] <- gamma;                                    // one row, held by every partition
+    let R = min(T, P);
+    sbuf g[R, H] <- repeat(gamma.view("h -> 1 h"), R, axis: 0); // gamma on every partition that holds a row
     for t in tiles(T, P) across cores {
         sbuf xt[t, H] bufs bufs_x <- x[t, :];
         sbuf ss[t, 1]: fp32 = sum(square(xt), axis: free);      // one activation with its accumulator
         sbuf r[t, 1]: fp32 = rsqrt(ss * (1.0 / H) + eps);       // one activation on [P, 1]
-        y[t, :] <- xt * r * g bufs 2;                           // one scalar_tensor_tensor, one DMA
+        y[t, :] <- xt * r * g[0:t.size, :] bufs 2;              // one scalar_tensor_tensor, one DMA
+    }
+}
+
+leaf rmsnorm_stream for rmsnorm on trn1, trn2, trn3 {           // rows too long for one partition: two passes over HBM
+    where x.dtype in {bf16, fp16, fp32} : "x must be bf16, fp16 or fp32";
+    param C in {512, 1024, 2048, 4096} = 2048;
+    where ceil_div(H, C) * 4 <= sbuf.partition / 4 : "the sums of a row's parts must fit one partition";
+    cost act: ceil_div(T, P) * (H + 2 * 64), dve: ceil_div(T, P) * 2 * H,
+         hbm: 2 * bytes(x) + bytes(y) + ceil_div(T, P) * bytes(gamma) * min(T, P);
+    tolerance y.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
+    cases (T: 3, H: 9001), (T: 130, H: 1030, dtype: fp32), (T: 1, H: 70000), (T: 2, H: 1);
+
+    for t in tiles(T, P) across cores {
+        sbuf parts[t, ceil_div(H, C)]: fp32;
+        for c in tiles(H, C) {
+            sbuf xc[t, c] bufs 3 <- x[t, c];
+            parts[:, ds(c.index, 1)] = sum(square(xc), axis: free);
+        }
+        sbuf ss[t, 1]: fp32 = sum(parts, axis: free);
+        sbuf r[t, 1]: fp32 = rsqrt(ss * (1.0 / H) + eps);
+        for c in tiles(H, C) {
+            sbuf xc[t, c] bufs 3 <- x[t, c];
+            sbuf g[t, c] bufs 2 <- repeat(gamma.view("h -> 1 h")[:, c], t.size, axis: 0);
+            y[t, c] <- xc * r * g bufs 2;
+        }
     }
 }

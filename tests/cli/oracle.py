@@ -113,7 +113,7 @@ OPS = {
     "gelu": ("y", lambda x, a: FUNCTIONS["gelu_tanh" if _flag(a, "approximate") else "gelu"](x["x"])),
     "silu": ("y", lambda x, a: FUNCTIONS["silu"](x["x"])), "binary": ("z", _binary),
     "affine": ("y", lambda x, a: x["x"] * float(a.get("mul", 1)) + float(a.get("add", 0))),
-    "cast": ("y", lambda x, a: x["x"]), "transpose": ("y", lambda x, a: x["x"].transpose(0, 2, 1)),
+    "cast": ("y", lambda x, a: np.trunc(x["x"]) if "i" in a["to"] else x["x"]), "transpose": ("y", lambda x, a: x["x"].transpose(0, 2, 1)),
     "swap_axes": ("y", lambda x, a: x["x"].transpose(0, 2, 1, 3)), "slice": ("y", _slice),
     "gather_rows": ("y", lambda x, a: x["table"][x["ids"].astype(int)]),
     "cumsum": ("y", lambda x, a: np.cumsum(x["x"], 1)),

@@ -1,0 +1,67 @@
+// Functions of one value: rows on partitions, columns in chunks, loads three deep.
+use "reference/act.cps";
+use "leaves/rows.cps";
+
+leaf unary_rows for unary on trn1, trn2, trn3 {
+    where x.dtype in {bf16, fp16, fp32} : "x must be bf16, fp16 or fp32";
+    param C in {512, 1024, 2048, 4096} = 2048;                  // columns of a tile
+    cost act: ceil_div(T * N, P), hbm: bytes(x) + bytes(y);
+    tolerance x.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
+    cases (T: 128, N: 512, f: Unary.gelu), (T: 1, N: 7, f: Unary.tanh), (T: 130, N: 3001, f: Unary.exp),
+          (T: 5, N: 64, f: Unary.neg), (T: 3, N: 5, f: Unary.copy), (T: 2, N: 33, f: Unary.erf, dtype: fp32),
+          (T: 9, N: 10, f: Unary.abs), (T: 9, N: 10, f: Unary.sign), (T: 9, N: 10, f: Unary.softplus), (T: 1, N: 1, f: Unary.mish);
+
+    let xs = spread(x);
+    let ys = spread(y);
+    for t in tiles(xs.shape[0], P) across cores, c in tiles(xs.shape[1], C) {
+        sbuf xt[t, c] bufs 3 <- xs[t, c];
+        if (f == Unary.copy) { ys[t, c] <- xt; }
+        else if (f == Unary.neg) { ys[t, c] <- xt * -1.0 bufs 3; }
+        else { ys[t, c] <- apply(f, xt) bufs 3; }
+    }
+}
+
+leaf gelu_rows for gelu on trn1, trn2, trn3 {
+    where x.dtype in {bf16, fp16, fp32} : "x must be bf16, fp16 or fp32";
+    param C in {512, 1024, 2048, 4096} = 2048;
+    cost act: ceil_div(T * N, P), hbm: bytes(x) + bytes(y);
+    tolerance x.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
+    cases (T: 128, N: 1536), (T: 3, N: 5), (T: 257, N: 2101, approximate: true), (T: 1, N: 1000, dtype: fp32);
+
+    let xs = spread(x);
+    let ys = spread(y);
+    for t in tiles(xs.shape[0], P) across cores, c in tiles(xs.shape[1], C) {
+        sbuf xt[t, c] bufs 3 <- xs[t, c];
+        if (approximate) { ys[t, c] <- gelu_apprx_tanh(xt) bufs 3; } else { ys[t, c] <- gelu(xt) bufs 3; }
+    }
+}
+
+leaf silu_rows for silu on trn1, trn2, trn3 {
+    where x.dtype in {bf16, fp16, fp32} : "x must be bf16, fp16 or fp32";
+    param C in {512, 1024, 2048, 4096} = 2048;
+    cost act: ceil_div(T * N, P), hbm: bytes(x) + bytes(y);
+    tolerance x.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
+    cases (T: 128, N: 1536), (T: 3, N: 5), (T: 257, N: 2101, dtype: fp16);
+
+    let xs = spread(x);
+    let ys = spread(y);
+    for t in tiles(xs.shape[0], P) across cores, c in tiles(xs.shape[1], C) {
+        sbuf xt[t, c] bufs 3 <- xs[t, c];
+        ys[t, c] <- silu(xt) bufs 3;
+    }
+}
+
+leaf affine_rows for affine on trn1, trn2, trn3 {
+    where x.dtype in {bf16, fp16, fp32} : "x must be bf16, fp16 or fp32";
+    param C in {512, 1024, 2048, 4096} = 2048;
+    cost dve: ceil_div(T * N, P), hbm: bytes(x) + bytes(y);
+    tolerance x.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
+    cases (T: 128, N: 512, mul: 0.125, add: 1.0), (T: 3, N: 5, mul: -10000.0), (T: 131, N: 67, add: -1.0, dtype: fp32);
+
+    let xs = spread(x);
+    let ys = spread(y);
+    for t in tiles(xs.shape[0], P) across cores, c in tiles(xs.shape[1], C) {
+        sbuf xt[t, c] bufs 3 <- xs[t, c];
+        ys[t, c] <- xt * mul + add bufs 3;                      // DVE tensor_scalar
+    }
+}
