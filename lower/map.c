@@ -1,6 +1,6 @@
 /* Mapping: base ops that raising left over become calls of the registry's generic operators
- * (unary, binary, affine, cast, reduction, gather_rows, swap_axes, slice), so that a NeuronCore
- * graph holds nothing but calls, constants and reshapes.
+ * (unary, binary, affine, cast, reduction, gather_rows, swap_axes, slice, concat), so that a
+ * NeuronCore graph holds nothing but calls, constants and reshapes.
  *
  * Rows say which rule handles which op. Operands are folded to two dimensions: a pointwise op
  * sees rows; a second operand that is broadcast is a row, a column or a number of them, which
@@ -296,6 +296,7 @@ static const map_row table[] = {
     {CPS_OP_TRANSPOSE, cps_map_transpose},
     {CPS_OP_SLICE, cps_map_slice},
     {CPS_OP_BROADCAST, cps_map_broadcast},
+    {CPS_OP_CONCAT, cps_map_concat},
     {CPS_OP_REPEAT, cps_map_repeat},
     {CPS_OP_GATHER, cps_map_gather},
 };

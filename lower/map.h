@@ -8,6 +8,7 @@
 bool cps_map_transpose(cps_rw *w, const cps_node *n);
 bool cps_map_slice(cps_rw *w, const cps_node *n);
 bool cps_map_broadcast(cps_rw *w, const cps_node *n);
+bool cps_map_concat(cps_rw *w, const cps_node *n);
 bool cps_map_repeat(cps_rw *w, const cps_node *n);
 bool cps_map_gather(cps_rw *w, const cps_node *n);
 

@@ -144,6 +144,25 @@ cps_map_slice(cps_rw *w, const cps_node *n)
     return cps_map_done(w, n, x);
 }
 
+// Joined in pairs from the front.
+bool
+cps_map_concat(cps_rw *w, const cps_node *n)
+{
+    const cps_type *t = cps_rw_type(w, n->in[0]);
+    int axis = (int)cps_attr_int(n->attr, n->nattr, "axis", 0);
+    int64_t d[3], e[3];
+    around(t->rank, t->dim, axis, d);
+    cps_val x = cps_rw_reshape(w, cps_rw_new(w, n->in[0]), 3, d);
+    for (int i = 1; i < n->nin && x; i++) {
+        const cps_type *y = cps_rw_type(w, n->in[i]);
+        around(y->rank, y->dim, axis, e);
+        cps_call c = {.callee = "concat", .nin = 2, .in = {x}};
+        c.in[1] = cps_rw_reshape(w, cps_rw_new(w, n->in[i]), 3, e);
+        x = cps_map_call(w, &c);
+    }
+    return cps_map_done(w, n, x);
+}
+
 bool
 cps_map_repeat(cps_rw *w, const cps_node *n)
 {

@@ -225,6 +225,13 @@ rope(cps_builder *b, const cps_instance *i, const cps_val *in)
 }
 
 static cps_val
+concat(cps_builder *b, const cps_instance *i, const cps_val *in)
+{
+    (void)i;
+    return cps_b_concat(b, 2, in, 1);
+}
+
+static cps_val
 gather_rows(cps_builder *b, const cps_instance *i, const cps_val *in)
 {
     (void)i;
@@ -269,6 +276,7 @@ static const op_row ops[] = {
     {"transpose", "x[A, B, C]", "y[A, C, B]", "", swap},
     {"swap_axes", "x[A, B, C, D]", "y[A, C, B, D]", "", swap},
     {"slice", "x[A, N, B]", "y[A, count, B]", "start count", slice},
+    {"concat", "x[A, N, B];y[A, M, B]", "z[A, sum, B]", "", concat},
     {"gather_rows", "table[V, H];ids[T]", "y[T, H]", "", gather_rows},
     {"reduction", "x[A, N, B]", "y[A, B]", "f", reduce},
     {"cumsum", "x[B, N]", "y[B, N]", "", cumsum},
@@ -403,6 +411,8 @@ infer(void *self, cps_arena *a, cps_instance *i, cps_diags *d)
             int64_t x = i->operand[0].type.dim[k], y = i->operand[1].type.dim[k];
             ok = ok && (y == x || y == 1);
         }
+    if (ok && strcmp(i->op, "concat") == 0)
+        *dim_at(&dm, "sum", 3) = i->operand[0].type.dim[1] + i->operand[1].type.dim[1];
     if (!ok) {
         cps_error(d, CPS_E7402, CPS_NOSPAN, "'%s' does not take these operands", i->op);
         return false;

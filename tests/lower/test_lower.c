@@ -493,7 +493,7 @@ random_op(gen *k, cps_arena *a)
     const cps_type t = *cps_b_type(&k->b, x);
     int64_t dim[CPS_MAX_RANK], perm[CPS_MAX_RANK];
     int axis = t.rank ? (int)cps_rng_below(&k->g, (uint64_t)t.rank) : 0;
-    switch (cps_rng_below(&k->g, 12)) {
+    switch (cps_rng_below(&k->g, 13)) {
     case 0:
     case 1:
         return cps_b_unary(&k->b, unary[cps_rng_below(&k->g, cps_countof(unary))], x);
@@ -585,6 +585,14 @@ random_op(gen *k, cps_arena *a)
                 grew = true;
             }
         return grew ? cps_b_broadcast(&k->b, x, t.rank, dim) : x;
+    }
+    case 11: { // beside itself or a constant
+        if (!t.rank)
+            return x;
+        memcpy(dim, t.dim, sizeof dim);
+        dim[axis] = 2;
+        cps_val both[2] = {x, cps_rng_below(&k->g, 2) ? x : random_const(k, a, t.rank, dim)};
+        return cps_b_concat(&k->b, 2, both, axis);
     }
     default: { // gather by constants
         int64_t ids[3];
