@@ -201,15 +201,20 @@ load_blocks(cps_sim *s)
                  (unsigned)e);
     for (uint32_t i = 0; i < k->blocks.n; i++) {
         const cps_kblock *kb = &k->blocks.data[i];
-        block *b = block_new(s, s->load_arena);
         queue *q = queue_of(s, kb->queue, kb->owner);
+        if (q->owner != kb->owner)
+            return load_fail(s, NULL, CPS_E8203, "queue '%s' belongs to %s and to %s", q->name,
+                             cps_engine_name((cps_engine)q->owner), cps_engine_name(kb->owner));
+        if (s->queues.n > CPS_ENGINES + (uint32_t)s->t->dma_queues)
+            return load_fail(s, NULL, CPS_E8203,
+                             "'%s' is queue %u; a DMA engine has %lld rings "
+                             "for a kernel",
+                             q->name, s->queues.n - CPS_ENGINES, (long long)s->t->dma_queues);
+        block *b = block_new(s, s->load_arena);
         b->queue = (uint16_t)(q - s->queues.data);
         b->id = kb->id;
         b->semaphore = kb->semaphore;
         b->increment = (uint8_t)s->t->dma_engines;
-        if (q->owner != kb->owner)
-            return load_fail(s, NULL, CPS_E8203, "queue '%s' belongs to %s and to %s", q->name,
-                             cps_engine_name((cps_engine)q->owner), cps_engine_name(kb->owner));
         for (uint32_t d = 0; d < kb->ndesc; d++) {
             const cps_kdesc *c = &k->descs.data[kb->first + d];
             item it = {.op = c->op,

@@ -346,6 +346,15 @@ test_load_errors(void)
     CHECK(!cps_sim_load(b.s, b.k, b.d));
     kb_free(&b);
 
+    // more queues than a DMA engine has rings
+    b = kb_new("trn2");
+    uint32_t v = kb_var(&b, "x", CPS_VAR_INPUT, CPS_DT_U8, 4096);
+    for (unsigned k = 0; k < 15; k++)
+        kb_block(&b, CPS_SP, cps_arena_printf(b.a, "q%u", k), 0, 3, true, v, 0, 64, 0, 4, 0, 64);
+    CHECK(!cps_sim_load(b.s, b.k, b.d));
+    CHECK(kb_has(&b, CPS_E8203));
+    kb_free(&b);
+
     // unbound, and of the wrong size
     b = kb_new("trn2");
     exp_kernel(&b, 4, 64);
