@@ -2,9 +2,9 @@
  *
  * "matmult" rounds the operands of matrix products and widens the product again; "all" gives
  * every fp32 tensor the narrow type, inputs and outputs too, and rounds the constants once
- * (what is finite stays finite). Narrowing leaves 64-bit inputs as they are and casts them where
- * they are read; everything that is computed has 32 bits. Constants are checked: one that does not
- * fit is an error, since no engine computes with 64-bit integers. */
+ * (what is finite stays finite). Narrowing leaves 64-bit inputs as they are and casts them
+ * where they are read; everything that is computed has 32 bits. Constants are checked: one
+ * that does not fit is an error, since no engine computes with 64-bit integers. */
 #include "lower/pass.h"
 
 #include "ir/pass.h"

@@ -31,8 +31,8 @@ bool cps_lower_prepare(cps_module *m, const cps_lower_opts *o, cps_diags *d);
 
 /* From the reference graph to registry calls, each with node->pick set; between them only
  * constants and reshapes (which are free: row-major storage does not change). 64-bit integer
- * inputs stay and are cast where they are read; computed outputs of that type become 32-bit ones.
- * False after E74xx. */
+ * inputs stay and are cast where they are read; computed outputs of that type become 32-bit
+ * ones. False after E74xx. */
 bool cps_lower_select(cps_module *m, const cps_lower_opts *o, cps_diags *d);
 
 /* The instance of a call node (operands by position, absent ones 0), attributes typed and
