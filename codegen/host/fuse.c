@@ -254,12 +254,12 @@ decide_shape(fuse *u, const cps_node *n)
     if (hx->kind == HV_INLINE) {
         host_aff to[CPS_MAX_RANK] = {{0}}, map[CPS_MAX_RANK];
         bool again = hv->uses > 1 || cps_type_count(out) > cps_type_count(in);
-        if (u->slot[v] || (again && hx->cost > CHEAP) ||
+        if (u->slot[v] || (again && hx->cost > CHEAP) || hx->cost >= MAX_COST ||
             (n->op == CPS_OP_RESHAPE && !cps_host_reshape_map(in, out, to, map))) {
             store(u, x);
         } else {
             hv->kind = HV_INLINE;
-            hv->cost = hx->cost;
+            hv->cost = hx->cost + 1; // chains end, and with them recursion over them
             return;
         }
     }

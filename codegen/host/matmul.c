@@ -7,6 +7,8 @@
  * summed in their own width, which wraps as the graph says. */
 #include "codegen/host/gen.h"
 
+enum { AHEAD = 16 }; // rows of B fetched before they are packed
+
 typedef struct mmgen {
     gen *g;
     const host_mm *q;
@@ -204,6 +206,17 @@ load_strided(const mmgen *m, V p, int64_t step, V mask)
     return cps_gen_widen(g, m->q->dtype, x);
 }
 
+// Rows of a matrix lie too far apart for the hardware to foresee. The address may lie outside.
+static void
+fetch_ahead(const mmgen *m, V p, int64_t elements)
+{
+    gen *g = m->g;
+    V at = i64c(g, elements);
+    V args[4] = {LLVMBuildGEP2(g->b, raw_type(m), p, &at, 1, ""), LLVMConstInt(g->i32, 0, 0),
+                 LLVMConstInt(g->i32, 3, 0), LLVMConstInt(g->i32, 1, 0)};
+    cps_gen_call(g, "llvm.prefetch", 1, &g->ptr, 4, args);
+}
+
 // void pack(B, to, k): to[k][nr], columns beyond `cols` zero.
 static V
 pack_b_function(const mmgen *m, int64_t cols)
@@ -231,6 +244,7 @@ pack_b_function(const mmgen *m, int64_t cols)
             for (int i = 0; i < lanes; i++)
                 store(m, false, gep(g, m->elem, zv, i64c(g, (int64_t)i * m->nr)), block[i], NULL);
         } else if (b->cs == 1) {
+            fetch_ahead(m, pv, b->rs * AHEAD);
             store(m, false, zv, load(m, true, pv, lanes, live < lanes ? mask : NULL), NULL);
         } else {
             store(m, false, zv, load_strided(m, pv, b->cs, mask), NULL);
