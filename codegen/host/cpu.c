@@ -1,6 +1,6 @@
-/* What the processor is, without LLVM: part of the key of cached host code. Vendor, signature and
- * every feature word that decides which vector instructions LLVM may use; elsewhere than on x86
- * the system's own description of its processor. */
+/* What the processor is, without LLVM: part of the key of cached host code. Vendor, signature
+ * and every feature word that decides which vector instructions LLVM may use; elsewhere than on
+ * x86 the system's own description of its processor. */
 #include "codegen/host/host.h"
 
 #include <stdio.h>

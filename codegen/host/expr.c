@@ -1,7 +1,7 @@
-/* The elementwise ops, as rows: one function per op and kind of operand. What does not change along
- * the lanes is computed once as a scalar and spread where a vector needs it. Integer division by
- * zero, which has no meaning, gives 0 instead of a trap; indices are clamped to their axis, so that
- * bad data reads wrong elements but never foreign memory. */
+/* The elementwise ops, as rows: one function per op and kind of operand. What does not change
+ * along the lanes is computed once as a scalar and spread where a vector needs it. Integer
+ * division by zero, which has no meaning, gives 0 instead of a trap; indices are clamped to
+ * their axis, so that bad data reads wrong elements but never foreign memory. */
 #include "codegen/host/gen.h"
 
 #include <math.h>
@@ -386,7 +386,8 @@ immediate(gen *g, cps_dtype t, const void *imm)
     if (cps_dtype_is_float(t))
         return LLVMConstReal(g->f32, cps_to_f64(t, imm));
     int64_t v = cps_to_i64(t, imm);
-    return LLVMConstInt(cps_gen_reg(g, t), t == CPS_DT_BOOL ? v != 0 : (unsigned long long)v, 1);
+    return LLVMConstInt(cps_gen_reg(g, t), t == CPS_DT_BOOL ? v != 0 : (unsigned long long)v,
+                        1);
 }
 
 static V

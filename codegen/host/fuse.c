@@ -1,10 +1,11 @@
-/* What is stored, what is read in place, what is computed where it is used; then one stage for each
- * stored value, in the order of the graph.
+/* What is stored, what is read in place, what is computed where it is used; then one stage for
+ * each stored value, in the order of the graph.
  *
- * Shape ops on stored values are views and cost nothing. Elementwise ops are inlined into their one
- * user; into several users when they are cheap; never where broadcasting would repeat expensive
- * mathematics. Products, scans, sorts and reductions end an expression: their results are stored. A
- * product takes a following addition along, and writes through a following transpose. */
+ * Shape ops on stored values are views and cost nothing. Elementwise ops are inlined into their
+ * one user; into several users when they are cheap; never where broadcasting would repeat
+ * expensive mathematics. Products, scans, sorts and reductions end an expression: their results
+ * are stored. A product takes a following addition along, and writes through a following
+ * transpose. */
 #include "codegen/host/plan.h"
 
 #include <stdio.h>
@@ -13,19 +14,21 @@ enum { CHEAP = 2, MAX_COST = 40 };
 
 typedef struct fuse {
     host_plan *p;
-    uint32_t *slot;     // of each value: output index + 1
+    uint32_t *slot;           // of each value: output index + 1
     const cps_node **product; // of each value: the product behind an addition
-    bool *written;      // of each value: another stage writes it
-    bool *given;        // of each output: the value's own memory
+    bool *written;            // of each value: another stage writes it
+    bool *given;              // of each output: the value's own memory
 } fuse;
 
 static const uint8_t op_cost[CPS_OPS] = {
-    [CPS_OP_EXP] = 8,    [CPS_OP_LOG] = 10,   [CPS_OP_SQRT] = 4,     [CPS_OP_RSQRT] = 4,
-    [CPS_OP_SIN] = 14,   [CPS_OP_COS] = 14,   [CPS_OP_ARCTAN] = 10,  [CPS_OP_TANH] = 12,
-    [CPS_OP_ERF] = 20,   [CPS_OP_SIGMOID] = 9, [CPS_OP_SOFTPLUS] = 18, [CPS_OP_GELU] = 18,
-    [CPS_OP_SILU] = 9,   [CPS_OP_SWISH] = 9,  [CPS_OP_GELU_TANH] = 12, [CPS_OP_MISH] = 12,
-    [CPS_OP_MOD] = 12,   [CPS_OP_POW] = 30,   [CPS_OP_DIV] = 3,      [CPS_OP_GATHER] = 3,
-    [CPS_OP_GATHER_ELEMS] = 3, [CPS_OP_RECIPROCAL] = 3,
+    [CPS_OP_EXP] = 8,        [CPS_OP_LOG] = 10,      [CPS_OP_SQRT] = 4,
+    [CPS_OP_RSQRT] = 4,      [CPS_OP_SIN] = 14,      [CPS_OP_COS] = 14,
+    [CPS_OP_ARCTAN] = 10,    [CPS_OP_TANH] = 12,     [CPS_OP_ERF] = 20,
+    [CPS_OP_SIGMOID] = 9,    [CPS_OP_SOFTPLUS] = 18, [CPS_OP_GELU] = 18,
+    [CPS_OP_SILU] = 9,       [CPS_OP_SWISH] = 9,     [CPS_OP_GELU_TANH] = 12,
+    [CPS_OP_MISH] = 12,      [CPS_OP_MOD] = 12,      [CPS_OP_POW] = 30,
+    [CPS_OP_DIV] = 3,        [CPS_OP_GATHER] = 3,    [CPS_OP_GATHER_ELEMS] = 3,
+    [CPS_OP_RECIPROCAL] = 3,
 };
 
 /* ---- checks ---- */
@@ -43,8 +46,8 @@ check_type(host_plan *p, cps_val v, const char *what, cps_span at)
     cps_dtype t = cps_host_type(p, v)->dtype;
     if (!dtype_done(t))
         cps_error(p->d, CPS_E7202, at,
-                  "%s of dtype %s: the host does fp32, tf32, bf16, fp16, integers and bool", what,
-                  cps_dtype_name(t));
+                  "%s of dtype %s: the host does fp32, tf32, bf16, fp16, integers and bool",
+                  what, cps_dtype_name(t));
 }
 
 bool
@@ -57,7 +60,8 @@ cps_host_check(host_plan *p)
         const cps_node *n = &p->f->nodes.data[i];
         if (n->op == CPS_OP_CALL) {
             cps_error(p->d, CPS_E7201, n->loc,
-                      "a call of '%s' is no base op: expand it before making host code", n->callee);
+                      "a call of '%s' is no base op: expand it before making host code",
+                      n->callee);
             continue;
         }
         for (int k = 0; k < n->nout; k++)
@@ -67,10 +71,11 @@ cps_host_check(host_plan *p)
         const cps_const *c = &p->m->consts.data[n->cst];
         int64_t off = p->offset ? p->offset[n->cst] : -1, bytes = cps_type_bytes(&c->type);
         if (off < 0 && bytes > 4096)
-            cps_error(p->d, CPS_E7203, n->loc,
-                      "constant '%s' of %lld bytes has no place among the weights, and only 4096 "
-                      "bytes may be embedded",
-                      c->name ? c->name : "(unnamed)", (long long)bytes);
+            cps_error(
+                p->d, CPS_E7203, n->loc,
+                "constant '%s' of %lld bytes has no place among the weights, and only 4096 "
+                "bytes may be embedded",
+                c->name ? c->name : "(unnamed)", (long long)bytes);
         if (off >= 0)
             p->weights = CPS_MAX(p->weights, off + bytes);
     }
@@ -417,7 +422,8 @@ emit_nest(fuse *u, host_stage s, host_build *b)
 static host_stage
 nest(host_skind kind, const cps_node *n, const cps_type *t, cps_val to, cps_dtype dtype)
 {
-    host_stage s = {.kind = (uint8_t)kind, .node = n, .nloop = t->rank, .to = to, .dtype = dtype};
+    host_stage s = {
+        .kind = (uint8_t)kind, .node = n, .nloop = t->rank, .to = to, .dtype = dtype};
     for (int i = 0; i < t->rank; i++)
         s.extent[i] = t->dim[i];
     return s;
@@ -661,8 +667,8 @@ stage_sort(fuse *u, const cps_node *n)
     q->order = p->val[n->out[1]].uses ? n->out[1] : 0;
     q->work = work(p, 2 * 16 * q->n);
     cps_val to = q->values ? q->values : q->order;
-    cps_host_group(p, (host_stage){.kind = HS_SORT, .node = n, .sort = q, .to = to,
-                                   .dtype = t->dtype});
+    cps_host_group(
+        p, (host_stage){.kind = HS_SORT, .node = n, .sort = q, .to = to, .dtype = t->dtype});
 }
 
 // An operand of a product, its batch axes aligned with the result's.
@@ -739,13 +745,15 @@ stage_matmul(fuse *u, const cps_node *n, const cps_node *sum)
     q->b = operand(p, n->in[1], q->nbatch, false);
     q->c = operand(p, out, q->nbatch, true);
     if (sum)
-        q->add = operand(p, sum->in[0] == n->out[0] ? sum->in[1] : sum->in[0], q->nbatch, false);
+        q->add =
+            operand(p, sum->in[0] == n->out[0] ? sum->in[1] : sum->in[0], q->nbatch, false);
     simplify(q);
     cps_host_tile_of(q, p->lanes, p->registers);
     if (q->tile.a_bytes + q->tile.b_bytes)
         q->work = work(p, q->tile.a_bytes + q->tile.b_bytes);
-    cps_host_group(p, (host_stage){.kind = HS_MATMUL, .node = n, .mm = q, .to = q->c.base,
-                                   .dtype = t->dtype});
+    cps_host_group(
+        p, (host_stage){
+               .kind = HS_MATMUL, .node = n, .mm = q, .to = q->c.base, .dtype = t->dtype});
 }
 
 static void

@@ -1,8 +1,8 @@
-/* Inside libcopse-llvm.so: the state of one generation, and the pieces that emit code. Vectors are
- * LLVM vectors of a whole number of lanes; a `lanes` of 1 means a plain scalar.
+/* Inside libcopse-llvm.so: the state of one generation, and the pieces that emit code. Vectors
+ * are LLVM vectors of a whole number of lanes; a `lanes` of 1 means a plain scalar.
  *
- * In registers floats are fp32 (or fp64 inside pow and the reductions of large angles), integers
- * have their own width, bool is i1. In memory everything has its storage dtype. */
+ * In registers floats are fp32 (or fp64 inside pow and the reductions of large angles),
+ * integers have their own width, bool is i1. In memory everything has its storage dtype. */
 #ifndef CPS_CODEGEN_HOST_GEN_H
 #define CPS_CODEGEN_HOST_GEN_H
 
@@ -22,25 +22,25 @@ typedef struct gen {
     LLVMModuleRef mod;
     LLVMBuilderRef b;
     T i1, i8, i16, i32, i64, f16, f32, f64, ptr;
-    int lanes;          /* fp32 elements of a vector register */
-    int registers;      /* vector registers there are */
+    int lanes;     /* fp32 elements of a vector register */
+    int registers; /* vector registers there are */
     bool fma;
-    V fn;               /* function being emitted */
-    V *base;            /* of each value: address in the function being emitted */
-    V *embedded;        /* of each constant: global, or NULL */
-    cps_map bodies;     /* text of an emitted function -> its V */
-    V angles;           /* table of large-angle reduction, on demand */
-    V angle_fn[8];      /* its function for 1, 2, 4 .. lanes, on demand */
-    V merge_fn;         /* the sorter, on demand */
-    unsigned errors;    /* diagnostics of LLVM itself */
+    V fn;            /* function being emitted */
+    V *base;         /* of each value: address in the function being emitted */
+    V *embedded;     /* of each constant: global, or NULL */
+    cps_map bodies;  /* text of an emitted function -> its V */
+    V angles;        /* table of large-angle reduction, on demand */
+    V angle_fn[8];   /* its function for 1, 2, 4 .. lanes, on demand */
+    V merge_fn;      /* the sorter, on demand */
+    unsigned errors; /* diagnostics of LLVM itself */
     cps_buf error;
 } gen;
 
 /* The context, types and target facts are set. Emits all functions. */
 void cps_gen_module(gen *g);
 
-/* module.c: a new internal function, emitted by what follows; and its end: when one with the same
- * body exists already, that one is returned and the new one dropped. */
+/* module.c: a new internal function, emitted by what follows; and its end: when one with the
+ * same body exists already, that one is returned and the new one dropped. */
 V cps_gen_begin(gen *g, T type);
 V cps_gen_end(gen *g, V fn);
 
@@ -94,21 +94,23 @@ void cps_loop_close(gen *g, loop *l);      /* next[] are set; they hold after th
 /* A nest: counters of all loops of a stage; those not open yet are NULL. */
 typedef struct nest_at {
     V iv[HOST_LOOPS];
-    int axis;   /* loop the lanes run along, -1: none */
+    int axis; /* loop the lanes run along, -1: none */
     int lanes;
-    V mask;     /* NULL: all lanes */
+    V mask; /* NULL: all lanes */
 } nest_at;
 
 V cps_gen_aff(gen *g, const host_aff *a, const nest_at *at); /* of the first lane */
 V cps_gen_load(gen *g, cps_val base, cps_dtype t, const host_aff *a, const nest_at *at);
-void cps_gen_store(gen *g, cps_val base, cps_dtype t, const host_aff *a, const nest_at *at, V v);
+void cps_gen_store(gen *g, cps_val base, cps_dtype t, const host_aff *a, const nest_at *at,
+                   V v);
 /* Storage <-> register form. */
 T cps_gen_mem(const gen *g, cps_dtype t);
 T cps_gen_reg(const gen *g, cps_dtype t);
 V cps_gen_widen(gen *g, cps_dtype t, V mem);
 V cps_gen_narrow(gen *g, cps_dtype t, V reg);
 
-/* All expressions of the stage at this point; yields the last. `all` (nx values) may be NULL. */
+/* All expressions of the stage at this point; yields the last. `all` (nx values) may be NULL.
+ */
 V cps_gen_eval(gen *g, const host_stage *s, const nest_at *at, V *all);
 /* One op row on register operands. */
 V cps_gen_op(gen *g, const cps_node *n, cps_dtype in, int nin, V *x);

@@ -1,6 +1,6 @@
-/* The one entry of libcopse-llvm.so: check, plan, emit, optimise, write the object. Every call has
- * an LLVM context of its own, so that calls may run in several threads; the target is registered
- * once, when the library is loaded. */
+/* The one entry of libcopse-llvm.so: check, plan, emit, optimise, write the object. Every call
+ * has an LLVM context of its own, so that calls may run in several threads; the target is
+ * registered once, when the library is loaded. */
 #include "codegen/host/entry.h"
 #include "codegen/host/gen.h"
 
@@ -10,8 +10,7 @@
 
 EXPORT const char cps_llvm_version[] = CPS_VERSION;
 
-static void __attribute__((constructor))
-register_target(void)
+static void __attribute__((constructor)) register_target(void)
 {
     LLVMInitializeNativeTarget();
     LLVMInitializeNativeAsmPrinter();

@@ -1,7 +1,7 @@
-/* Groups: which stages run row by row together. A stage joins the group that made the last of its
- * operands when, along the shared leading loops, everything the group writes and reads stays inside
- * one row; else it opens a group of its own. Softmax and layer norms become one group this way,
- * whatever ops they were written with. */
+/* Groups: which stages run row by row together. A stage joins the group that made the last of
+ * its operands when, along the shared leading loops, everything the group writes and reads
+ * stays inside one row; else it opens a group of its own. Softmax and layer norms become one
+ * group this way, whatever ops they were written with. */
 #include "codegen/host/plan.h"
 
 enum { MAX_STAGES = 24, MIN_INNER = 8 };

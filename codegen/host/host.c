@@ -1,5 +1,6 @@
-/* The front without LLVM: opens the generator from beside the program when host code is asked for
- * the first time, and passes the call on. The library stays loaded; opening it again only counts. */
+/* The front without LLVM: opens the generator from beside the program when host code is asked
+ * for the first time, and passes the call on. The library stays loaded; opening it again only
+ * counts. */
 #include "codegen/host/entry.h"
 
 #include <dlfcn.h>
@@ -45,7 +46,8 @@ open_library(cps_diags *d)
         break;
     }
     if (why)
-        cps_error(d, CPS_E1111, CPS_NOSPAN, "the host code generator cannot be opened: %s", why);
+        cps_error(d, CPS_E1111, CPS_NOSPAN, "the host code generator cannot be opened: %s",
+                  why);
     else
         cps_error(d, CPS_E1111, CPS_NOSPAN,
                   "there is no %s beside the program, in lib/ or in ../lib/", CPS_LLVM_LIBRARY);

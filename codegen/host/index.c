@@ -74,7 +74,8 @@ cps_host_reshape_map(const cps_type *in, const cps_type *out, const host_aff *to
             a = in->dim[i++];
         if (o < out->rank)
             b = out->dim[o++];
-        while (a != b || (i < in->rank && in->dim[i] == 1) || (o < out->rank && out->dim[o] == 1)) {
+        while (a != b || (i < in->rank && in->dim[i] == 1) ||
+               (o < out->rank && out->dim[o] == 1)) {
             if (a < b || (a == b && i < in->rank && in->dim[i] == 1)) {
                 if (i == in->rank)
                     return false;
@@ -230,8 +231,7 @@ cps_host_expr(host_build *b, cps_val v, const host_aff *map)
     if (h->kind == HV_STORED || h->kind == HV_VIEW) {
         const host_val *base = &p->val[h->base];
         host_x x = blank(HX_LOAD, t->dtype);
-        if (base->place == HP_CONST &&
-            cps_type_count(cps_host_type(p, h->base)) == 1) {
+        if (base->place == HP_CONST && cps_type_count(cps_host_type(p, h->base)) == 1) {
             x.kind = HX_IMM;
             x.imm = p->m->consts.data[base->index].data;
         } else {

@@ -1,5 +1,5 @@
-/* host.so out of host.o: the system's linker on two temporary files, started without a shell. Its
- * messages come back through a pipe and become part of the diagnostic. */
+/* host.so out of host.o: the system's linker on two temporary files, started without a shell.
+ * Its messages come back through a pipe and become part of the diagnostic. */
 #include "codegen/host/host.h"
 
 #include "runtime/base/file.h"
@@ -53,9 +53,10 @@ run_ld(const char *o, const char *so, char *said, cps_diags *d)
     posix_spawn_file_actions_init(&acts);
     posix_spawn_file_actions_adddup2(&acts, fd[1], 1);
     posix_spawn_file_actions_adddup2(&acts, fd[1], 2);
-    // Code only: no interpreter, no start files, symbols bound when loaded, a non-executable stack.
+    // Code only: no interpreter, no start files, symbols bound when loaded, a non-executable
+    // stack.
     const char *argv[] = {"ld", "-shared", "-z", "noexecstack", "-z", "now", "--build-id=none",
-                          "-o", so, o, NULL};
+                          "-o", so,        o,    NULL};
     pid_t pid;
     int err = posix_spawnp(&pid, "ld", &acts, NULL, (char *const *)(uintptr_t)argv, environ);
     posix_spawn_file_actions_destroy(&acts);
@@ -111,7 +112,8 @@ cps_host_link(const void *object, size_t n, cps_buf *so, cps_diags *d)
             without(said, dir);
             for (size_t k = strlen(said); k && said[k - 1] == '\n'; k--)
                 said[k - 1] = 0;
-            cps_error(d, CPS_E1112, CPS_NOSPAN, "ld failed: %s", *said ? said : "without a message");
+            cps_error(d, CPS_E1112, CPS_NOSPAN, "ld failed: %s",
+                      *said ? said : "without a message");
         }
     }
     cps_file f;

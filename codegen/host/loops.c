@@ -1,7 +1,7 @@
-/* Loops, addresses, loads and stores: what every stage is made of. Loops are emitted closed (one
- * test at the end), because every extent is known to be at least one; counters are i64. An access
- * whose step along the lanes is 1 is a vector access, 0 a scalar one spread over the lanes,
- * anything else a gather or scatter. */
+/* Loops, addresses, loads and stores: what every stage is made of. Loops are emitted closed
+ * (one test at the end), because every extent is known to be at least one; counters are i64. An
+ * access whose step along the lanes is 1 is a vector access, 0 a scalar one spread over the
+ * lanes, anything else a gather or scatter. */
 #include "codegen/host/gen.h"
 
 #include <stdlib.h>
@@ -125,8 +125,7 @@ cps_gen_aff(gen *g, const host_aff *a, const nest_at *at)
     for (int l = 0; l < HOST_LOOPS; l++) {
         if (!a->a[l] || !at->iv[l])
             continue;
-        V t = a->a[l] == 1 ? at->iv[l]
-                           : LLVMBuildNSWMul(g->b, at->iv[l], i64c(g, a->a[l]), "");
+        V t = a->a[l] == 1 ? at->iv[l] : LLVMBuildNSWMul(g->b, at->iv[l], i64c(g, a->a[l]), "");
         sum = LLVMBuildNSWAdd(g->b, sum, t, "");
     }
     return sum;
@@ -162,7 +161,8 @@ load_at(gen *g, cps_val base, T elem, V index, int64_t step, const nest_at *at)
 {
     unsigned align = LLVMGetTypeKind(elem) == LLVMIntegerTypeKind
                          ? LLVMGetIntTypeWidth(elem) / 8
-                         : LLVMGetTypeKind(elem) == LLVMHalfTypeKind ? 2 : 4;
+                     : LLVMGetTypeKind(elem) == LLVMHalfTypeKind ? 2
+                                                                 : 4;
     int lanes = at->lanes;
     if (lanes == 1 || step == 0) {
         V x = LLVMBuildLoad2(g->b, elem, element(g, base, elem, index), "");
@@ -272,11 +272,11 @@ cps_gen_narrow(gen *g, cps_dtype t, V x)
         V u = LLVMBuildBitCast(g->b, x, it, "");
         V high = LLVMBuildLShr(g->b, u, cps_gen_const_i(g, g->i32, n, 16), "");
         V odd = LLVMBuildAnd(g->b, high, cps_gen_const_i(g, g->i32, n, 1), "");
-        V r = LLVMBuildAdd(g->b, u, LLVMBuildAdd(g->b, odd,
-                           cps_gen_const_i(g, g->i32, n, 0x7fff), ""), "");
+        V r = LLVMBuildAdd(
+            g->b, u, LLVMBuildAdd(g->b, odd, cps_gen_const_i(g, g->i32, n, 0x7fff), ""), "");
         r = LLVMBuildLShr(g->b, r, cps_gen_const_i(g, g->i32, n, 16), "");
-        V nan = LLVMBuildOr(g->b, LLVMBuildAnd(g->b, high,
-                            cps_gen_const_i(g, g->i32, n, 0x8000), ""),
+        V nan = LLVMBuildOr(g->b,
+                            LLVMBuildAnd(g->b, high, cps_gen_const_i(g, g->i32, n, 0x8000), ""),
                             cps_gen_const_i(g, g->i32, n, 0x7fc0), "");
         V is = LLVMBuildFCmp(g->b, LLVMRealUNO, x, x, "");
         return LLVMBuildTrunc(g->b, LLVMBuildSelect(g->b, is, nan, r, ""), vec(g->i16, n), "");
@@ -284,10 +284,11 @@ cps_gen_narrow(gen *g, cps_dtype t, V x)
     case CPS_DT_TF32: { // ten bits of fraction; infinities and NaN keep theirs
         T it = vec(g->i32, n);
         V u = LLVMBuildBitCast(g->b, x, it, "");
-        V odd = LLVMBuildAnd(g->b, LLVMBuildLShr(g->b, u, cps_gen_const_i(g, g->i32, n, 13), ""),
-                             cps_gen_const_i(g, g->i32, n, 1), "");
-        V r = LLVMBuildAdd(g->b, u, LLVMBuildAdd(g->b, odd,
-                           cps_gen_const_i(g, g->i32, n, 0xfff), ""), "");
+        V odd =
+            LLVMBuildAnd(g->b, LLVMBuildLShr(g->b, u, cps_gen_const_i(g, g->i32, n, 13), ""),
+                         cps_gen_const_i(g, g->i32, n, 1), "");
+        V r = LLVMBuildAdd(
+            g->b, u, LLVMBuildAdd(g->b, odd, cps_gen_const_i(g, g->i32, n, 0xfff), ""), "");
         r = LLVMBuildAnd(g->b, r, cps_gen_const_i(g, g->i32, n, ~(int64_t)0x1fff), "");
         V is = LLVMBuildFCmp(g->b, LLVMRealUNO, x, x, "");
         return LLVMBuildSelect(g->b, is, x, LLVMBuildBitCast(g->b, r, LLVMTypeOf(x), ""), "");

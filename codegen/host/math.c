@@ -1,10 +1,11 @@
-/* Elementary functions on fp32 vectors, as straight-line code the processor runs for all lanes at
- * once: own polynomials (math.def), exact range reductions, no table look-up but for angles beyond
- * 2^20, no library call. NaN goes through; infinities, zeros and subnormal results are right.
- * Bounds, measured against binary64 over the whole range by tests/host: exp, log, sqrt, rsqrt,
- * reciprocal, sin, cos, arctan, tanh, erf, pow 2 ulp; sigmoid 3; functions that are products of
- * these (silu, softplus, mish) 4, gelu 6; swish and gelu_tanh one more for each unit of argument in
- * their left tail, where they vanish. On processors without fused multiply-add the reductions are somewhat less exact. */
+/* Elementary functions on fp32 vectors, as straight-line code the processor runs for all lanes
+ * at once: own polynomials (math.def), exact range reductions, no table look-up but for angles
+ * beyond 2^20, no library call. NaN goes through; infinities, zeros and subnormal results are
+ * right. Bounds, measured against binary64 over the whole range by tests/host: exp, log, sqrt,
+ * rsqrt, reciprocal, sin, cos, arctan, tanh, erf, pow 2 ulp; sigmoid 3; functions that are
+ * products of these (silu, softplus, mish) 4, gelu 6; swish and gelu_tanh one more for each
+ * unit of argument in their left tail, where they vanish. On processors without fused
+ * multiply-add the reductions are somewhat less exact. */
 #include "codegen/host/gen.h"
 
 #include <math.h>
@@ -77,7 +78,8 @@ V
 cps_m_fma(gen *g, V a, V b, V c)
 {
     V args[3] = {a, b, c};
-    return cps_gen_call(g, g->fma ? "llvm.fma" : "llvm.fmuladd", 1, (T[]){LLVMTypeOf(a)}, 3, args);
+    return cps_gen_call(g, g->fma ? "llvm.fma" : "llvm.fmuladd", 1, (T[]){LLVMTypeOf(a)}, 3,
+                        args);
 }
 static V
 fmac(gen *g, V a, double b, V c)
@@ -110,7 +112,7 @@ any(gen *g, V mask)
 
 /* ---- exponential and logarithm ---- */
 
-#define LN2_HI 0x1.62e4p-1        // 14 bits: times any exponent it is exact
+#define LN2_HI 0x1.62e4p-1 // 14 bits: times any exponent it is exact
 #define LN2_LO 0x1.7f7d1cf79abcap-20
 
 V
@@ -252,8 +254,8 @@ pick(gen *g, V index)
     return cps_gen_call(g, "llvm.masked.gather", 2, (T[]){vt, vec(g->ptr, lanes)}, 4, args);
 }
 
-/* {reduced angle, quarter turns} of |x| >= 2^20: x is a 24-bit integer times 2^e; the integer times
- * (2^e * 2/pi mod 4) in two pieces is exact to far below fp32, whatever e. */
+/* {reduced angle, quarter turns} of |x| >= 2^20: x is a 24-bit integer times 2^e; the integer
+ * times (2^e * 2/pi mod 4) in two pieces is exact to far below fp32, whatever e. */
 static V
 angle_function(gen *g, int lanes)
 {
@@ -274,7 +276,8 @@ angle_function(gen *g, int lanes)
                             LLVMCreateEnumAttribute(g->ctx, kind, 0));
     LLVMPositionBuilderAtEnd(g->b, LLVMAppendBasicBlockInContext(g->ctx, g->fn, ""));
     V x = LLVMGetParam(g->fn, 0), bits = cast(g, x, g->i32);
-    V e = LLVMBuildAnd(g->b, LLVMBuildLShr(g->b, bits, ki(g, bits, 23), ""), ki(g, bits, 255), "");
+    V e = LLVMBuildAnd(g->b, LLVMBuildLShr(g->b, bits, ki(g, bits, 23), ""), ki(g, bits, 255),
+                       "");
     V k = LLVMBuildSub(g->b, e, ki(g, bits, 150 + ANGLE_MIN), ""); // 127 + 23
     V low = LLVMBuildICmp(g->b, LLVMIntSLT, k, ki(g, bits, 0), "");
     k = sel(g, low, ki(g, bits, 0), k);
@@ -296,7 +299,8 @@ angle_function(gen *g, int lanes)
     V ni = LLVMBuildFPToSI(g->b, n, vi, ""); // |n| <= 3, or lanes nobody reads
     ni = LLVMBuildFreeze(g->b, ni, "");
     ni = sel(g, neg, LLVMBuildNeg(g->b, ni, ""), ni);
-    V out = LLVMBuildInsertValue(g->b, LLVMGetPoison(ret), LLVMBuildFPTrunc(g->b, f, vf, ""), 0, "");
+    V out = LLVMBuildInsertValue(g->b, LLVMGetPoison(ret), LLVMBuildFPTrunc(g->b, f, vf, ""), 0,
+                                 "");
     LLVMBuildRet(g->b, LLVMBuildInsertValue(g->b, out, ni, 1, ""));
     *fn = g->fn;
     g->fn = outer;
@@ -347,7 +351,8 @@ sine(gen *g, V x, int64_t shift)
     V z = mul(g, r, r);
     V s = cps_m_fma(g, mul(g, z, r), POLY(SIN, z), r);
     V c = cps_m_fma(g, mul(g, z, z), POLY(COS, z), fmac(g, z, -0.5, kf(g, x, 1)));
-    V odd = LLVMBuildICmp(g->b, LLVMIntNE, LLVMBuildAnd(g->b, q, ki(g, q, 1), ""), ki(g, q, 0), "");
+    V odd =
+        LLVMBuildICmp(g->b, LLVMIntNE, LLVMBuildAnd(g->b, q, ki(g, q, 1), ""), ki(g, q, 0), "");
     V sign = LLVMBuildShl(g->b, LLVMBuildAnd(g->b, q, ki(g, q, 2), ""), ki(g, q, 30), "");
     V y = cast(g, sel(g, odd, c, s), g->i32);
     return cast(g, LLVMBuildXor(g->b, y, sign, ""), g->f32);
@@ -378,8 +383,8 @@ cps_m_arctan(gen *g, V x)
 
 /* ---- error function and its kin ---- */
 
-// erfc t, t >= 0 or NaN, given s = t^2 and what rounding lost of it: the far tail would lose six
-// bits without.
+// erfc t, t >= 0 or NaN, given s = t^2 and what rounding lost of it: the far tail would lose
+// six bits without.
 static V
 erfc_positive(gen *g, V t, V s, V lost)
 {
@@ -515,13 +520,13 @@ cps_m_pow(gen *g, V x, V y)
     V between = LLVMBuildAnd(g->b, cmp(g, LLVMRealOLT, x, kf(g, x, 0)),
                              LLVMBuildNot(g->b, LLVMBuildOr(g->b, whole, inf, ""), ""), "");
     r = sel(g, between, kf(g, x, NAN), r);
-    V always = LLVMBuildOr(g->b, cmp(g, LLVMRealOEQ, x, one),
-                           cmp(g, LLVMRealOEQ, y, kf(g, y, 0)), "");
+    V always =
+        LLVMBuildOr(g->b, cmp(g, LLVMRealOEQ, x, one), cmp(g, LLVMRealOEQ, y, kf(g, y, 0)), "");
     return sel(g, always, one, r);
 }
 
-/* Exact: in binary64, quotients are cut to 24 bits, so that their product with y is exact, until
- * the rest is below y. One step for quotients below 2^24. */
+/* Exact: in binary64, quotients are cut to 24 bits, so that their product with y is exact,
+ * until the rest is below y. One step for quotients below 2^24. */
 V
 cps_m_fmod(gen *g, V x, V y)
 {
@@ -530,7 +535,8 @@ cps_m_fmod(gen *g, V x, V y)
     V ax = absolute(g, x), ay = absolute(g, y);
     V bad = LLVMBuildOr(g->b, cmp(g, LLVMRealUNO, x, y),
                         LLVMBuildOr(g->b, cmp(g, LLVMRealOEQ, ax, kf(g, x, INFINITY)),
-                                    cmp(g, LLVMRealOEQ, y, kf(g, y, 0)), ""), "");
+                                    cmp(g, LLVMRealOEQ, y, kf(g, y, 0)), ""),
+                        "");
     V r0 = LLVMBuildFPExt(g->b, sel(g, bad, kf(g, x, 0), ax), vd, "");
     V d = LLVMBuildFPExt(g->b, sel(g, bad, kf(g, x, 1), ay), vd, "");
     LLVMBasicBlockRef before = LLVMGetInsertBlock(g->b);
@@ -562,7 +568,8 @@ cps_m_mod(gen *g, V x, V y)
 {
     V r = cps_m_fmod(g, x, y);
     V zero = kf(g, x, 0);
-    V differ = LLVMBuildXor(g->b, cmp(g, LLVMRealOLT, r, zero), cmp(g, LLVMRealOLT, y, zero), "");
+    V differ =
+        LLVMBuildXor(g->b, cmp(g, LLVMRealOLT, r, zero), cmp(g, LLVMRealOLT, y, zero), "");
     V fix = LLVMBuildAnd(g->b, cmp(g, LLVMRealUNE, r, zero), differ, "");
     return sel(g, fix, add(g, r, y), r);
 }

@@ -1,10 +1,11 @@
-/* Matrix products. A register tile of mr rows by nv vectors runs along k; panels of B and, where
- * needed, blocks of A are packed into scratch as they come by (tile.c decides). Tiles and packers
- * are internal functions whose strides are constants; equal ones are shared by all products of the
- * module. A product of few rows with both operands contiguous along k takes sums along k instead.
+/* Matrix products. A register tile of mr rows by nv vectors runs along k; panels of B and,
+ * where needed, blocks of A are packed into scratch as they come by (tile.c decides). Tiles and
+ * packers are internal functions whose strides are constants; equal ones are shared by all
+ * products of the module. A product of few rows with both operands contiguous along k takes
+ * sums along k instead.
  *
- * Narrow floats are widened when packed or loaded, summed in fp32 and rounded once. Integers are
- * summed in their own width, which wraps as the graph says. */
+ * Narrow floats are widened when packed or loaded, summed in fp32 and rounded once. Integers
+ * are summed in their own width, which wraps as the graph says. */
 #include "codegen/host/gen.h"
 
 enum { AHEAD = 16 }; // rows of B fetched before they are packed
@@ -13,7 +14,7 @@ typedef struct mmgen {
     gen *g;
     const host_mm *q;
     const host_tile *t;
-    T elem;             // in registers and in packed memory
+    T elem; // in registers and in packed memory
     int nr;
 } mmgen;
 
@@ -45,22 +46,22 @@ live_lanes(gen *g, V first, V end, int lanes)
     V all[64];
     for (int i = 0; i < lanes; i++)
         all[i] = i64c(g, i);
-    V at = LLVMBuildAdd(g->b, cps_gen_splat(g, first, lanes), LLVMConstVector(all, (unsigned)lanes),
-                        "");
+    V at = LLVMBuildAdd(g->b, cps_gen_splat(g, first, lanes),
+                        LLVMConstVector(all, (unsigned)lanes), "");
     return LLVMBuildICmp(g->b, LLVMIntSLT, at, cps_gen_splat(g, end, lanes), "");
 }
 
 static unsigned
 align_of(const mmgen *m, cps_dtype raw)
 {
-    return raw ? cps_dtype_bytes(raw) : cps_dtype_bytes(m->q->dtype == CPS_DT_BF16 ||
-                                                         m->q->dtype == CPS_DT_FP16
-                                                             ? CPS_DT_FP32
-                                                             : m->q->dtype);
+    return raw ? cps_dtype_bytes(raw)
+               : cps_dtype_bytes(m->q->dtype == CPS_DT_BF16 || m->q->dtype == CPS_DT_FP16
+                                     ? CPS_DT_FP32
+                                     : m->q->dtype);
 }
 
-/* Memory is either raw (the dtype of the product) or packed (the register type). `mask` NULL: all
- * lanes. */
+/* Memory is either raw (the dtype of the product) or packed (the register type). `mask` NULL:
+ * all lanes. */
 static V
 load(const mmgen *m, bool raw, V p, int lanes, V mask)
 {
@@ -112,8 +113,8 @@ raw_type(const mmgen *m)
 
 typedef struct tile {
     int rows;
-    int64_t cols;       // elements of the panel that exist
-    bool later;         // adds to what C holds
+    int64_t cols; // elements of the panel that exist
+    bool later;   // adds to what C holds
 } tile;
 
 // void tile(A, B, C, D, k): C = D + A B, D the addend (or C itself), none: 0.
@@ -185,8 +186,9 @@ load_block(const mmgen *m, V p, int64_t step, V first, V end, int64_t live, V *b
     int lanes = m->t->lanes;
     V mask = live_lanes(g, first, end, lanes);
     for (int j = 0; j < lanes; j++)
-        block[j] = j < live ? load(m, true, gep(g, raw_type(m), p, i64c(g, j * step)), lanes, mask)
-                            : LLVMConstNull(vec(m->elem, lanes));
+        block[j] = j < live
+                       ? load(m, true, gep(g, raw_type(m), p, i64c(g, j * step)), lanes, mask)
+                       : LLVMConstNull(vec(m->elem, lanes));
     cps_gen_transpose(g, block, lanes);
 }
 
@@ -224,7 +226,8 @@ pack_b_function(const mmgen *m, int64_t cols)
     gen *g = m->g;
     const host_mat *b = &m->q->b;
     int lanes = m->t->lanes, nv = (int)cps_ceil_div(cols, lanes);
-    T type = LLVMFunctionType(LLVMVoidTypeInContext(g->ctx), (T[]){g->ptr, g->ptr, g->i64}, 3, 0);
+    T type =
+        LLVMFunctionType(LLVMVoidTypeInContext(g->ctx), (T[]){g->ptr, g->ptr, g->i64}, 3, 0);
     LLVMBasicBlockRef back = LLVMGetInsertBlock(g->b);
     V outer = g->fn, fn = cps_gen_begin(g, type);
     V from = LLVMGetParam(fn, 0), to = LLVMGetParam(fn, 1), depth = LLVMGetParam(fn, 2);
@@ -242,7 +245,8 @@ pack_b_function(const mmgen *m, int64_t cols)
             V block[64];
             load_block(m, pv, b->cs, l.iv, depth, live, block);
             for (int i = 0; i < lanes; i++)
-                store(m, false, gep(g, m->elem, zv, i64c(g, (int64_t)i * m->nr)), block[i], NULL);
+                store(m, false, gep(g, m->elem, zv, i64c(g, (int64_t)i * m->nr)), block[i],
+                      NULL);
         } else if (b->cs == 1) {
             fetch_ahead(m, pv, b->rs * AHEAD);
             store(m, false, zv, load(m, true, pv, lanes, live < lanes ? mask : NULL), NULL);
@@ -312,11 +316,11 @@ call(gen *g, V fn, int n, V *args)
 }
 
 typedef struct block {
-    V a, b, c, d;      // of this batch element
-    V row, rows;       // block of rows: first, how many whole tiles
-    V has_rest;        // the rows below a whole tile belong to this block
-    V k, depth;        // block of k: first, how many
-    V pa, pb;          // packed A and panel of B
+    V a, b, c, d; // of this batch element
+    V row, rows;  // block of rows: first, how many whole tiles
+    V has_rest;   // the rows below a whole tile belong to this block
+    V k, depth;   // block of k: first, how many
+    V pa, pb;     // packed A and panel of B
 } block;
 
 // All row tiles of the block against one panel.
@@ -346,8 +350,7 @@ panel(const mmgen *m, const block *x, V col, int64_t cols)
         }
         LLVMBasicBlockRef then = LLVMAppendBasicBlockInContext(g->ctx, g->fn, "");
         LLVMBasicBlockRef after = LLVMAppendBasicBlockInContext(g->ctx, g->fn, "");
-        V some = part ? x->has_rest
-                      : LLVMBuildICmp(g->b, LLVMIntSGT, x->rows, i64c(g, 0), "");
+        V some = part ? x->has_rest : LLVMBuildICmp(g->b, LLVMIntSGT, x->rows, i64c(g, 0), "");
         LLVMBuildCondBr(g->b, some, then, after);
         LLVMPositionBuilderAtEnd(g->b, then);
         loop l;
@@ -355,9 +358,9 @@ panel(const mmgen *m, const block *x, V col, int64_t cols)
         cps_loop_open(g, &l, n, 1);
         V in = times(g, part ? x->rows : l.iv, t->mr); // row inside the block
         V row = plus(g, x->row, in);
-        V a = t->pack_a ? gep(g, m->elem, x->pa, times(g, in, t->a_stride))
-                        : gep(g, raw, x->a, plus(g, times(g, row, q->a.rs),
-                                                 times(g, x->k, q->a.cs)));
+        V a = t->pack_a
+                  ? gep(g, m->elem, x->pa, times(g, in, t->a_stride))
+                  : gep(g, raw, x->a, plus(g, times(g, row, q->a.rs), times(g, x->k, q->a.cs)));
         V c = gep(g, raw, x->c, plus(g, times(g, row, q->c.rs), col));
         V d = c;
         if (q->add.base) {
@@ -379,12 +382,14 @@ blocks(const mmgen *m, block x)
     gen *g = m->g;
     const host_mm *q = m->q;
     const host_tile *t = m->t;
-    int64_t tiles = q->m / t->mr, per = t->mc / t->mr; // whole tiles, and how many a block takes
+    int64_t tiles = q->m / t->mr,
+            per = t->mc / t->mr; // whole tiles, and how many a block takes
     int64_t nblocks = CPS_MAX(1, cps_ceil_div(tiles, per));
     loop lm, lk, ln;
     cps_loop_open(g, &lm, i64c(g, nblocks), 1);
     x.row = times(g, lm.iv, t->mc);
-    x.rows = least(g, i64c(g, per), LLVMBuildNSWSub(g->b, i64c(g, tiles), times(g, lm.iv, per), ""));
+    x.rows =
+        least(g, i64c(g, per), LLVMBuildNSWSub(g->b, i64c(g, tiles), times(g, lm.iv, per), ""));
     x.has_rest = LLVMBuildICmp(g->b, LLVMIntEQ, lm.iv, i64c(g, nblocks - 1), "");
     cps_loop_open(g, &lk, i64c(g, q->k), t->kc);
     x.k = lk.iv;
@@ -392,8 +397,8 @@ blocks(const mmgen *m, block x)
     if (t->pack_a) {
         V rest = LLVMBuildSelect(g->b, x.has_rest, i64c(g, q->m % t->mr), i64c(g, 0), "");
         V rows = plus(g, times(g, x.rows, t->mr), rest);
-        V from = gep(g, raw_type(m), x.a, plus(g, times(g, x.row, q->a.rs),
-                                               times(g, x.k, q->a.cs)));
+        V from =
+            gep(g, raw_type(m), x.a, plus(g, times(g, x.row, q->a.rs), times(g, x.k, q->a.cs)));
         call(g, pack_a_function(m), 4, (V[]){from, x.pa, rows, x.depth});
     }
     int64_t whole = q->n / m->nr;
@@ -449,7 +454,8 @@ dots(const mmgen *m, const block *x, V col, int cols)
             mask = cps_gen_lane_mask(g, lanes, q->k - whole);
         }
         for (int r = 0; r < rows; r++)
-            av[r] = load(m, true, gep(g, raw, x->a, plus(g, at, i64c(g, r * q->a.rs))), lanes, mask);
+            av[r] = load(m, true, gep(g, raw, x->a, plus(g, at, i64c(g, r * q->a.rs))), lanes,
+                         mask);
         for (int c = 0; c < cols; c++) {
             V p = gep(g, raw, b, plus(g, at, i64c(g, c * q->b.cs)));
             V bv = load(m, true, p, lanes, mask);
@@ -465,7 +471,8 @@ dots(const mmgen *m, const block *x, V col, int cols)
         for (int c = 0; c < cols; c++) {
             V y = sum_lanes(m, acc[r * cols + c]), at = plus(g, col, i64c(g, c));
             if (q->add.base) {
-                V d = gep(g, raw, x->d, plus(g, times(g, at, q->add.cs), i64c(g, r * q->add.rs)));
+                V d =
+                    gep(g, raw, x->d, plus(g, times(g, at, q->add.cs), i64c(g, r * q->add.rs)));
                 y = LLVMBuildFAdd(g->b, y, load(m, true, d, 1, NULL), "");
             }
             store(m, true, gep(g, raw, x->c, plus(g, at, i64c(g, r * q->c.rs))), y, NULL);

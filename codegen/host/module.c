@@ -94,8 +94,8 @@ address(gen *g, V run, cps_val v)
     case HP_IN:
     case HP_OUT: {
         V at = i64c(g, h->index);
-        V p = LLVMBuildInBoundsGEP2(g->b, g->ptr, LLVMGetParam(run, h->place == HP_IN ? 1 : 2), &at,
-                                    1, "");
+        V p = LLVMBuildInBoundsGEP2(g->b, g->ptr, LLVMGetParam(run, h->place == HP_IN ? 1 : 2),
+                                    &at, 1, "");
         return LLVMBuildLoad2(g->b, g->ptr, p, "");
     }
     case HP_CONST: {

@@ -1,5 +1,5 @@
-/* From LLVM IR to bytes: the target machine, LLVM's own passes, the object in memory. LLVM reports
- * through a handler of our context; nothing is printed and nothing ends the process. */
+/* From LLVM IR to bytes: the target machine, LLVM's own passes, the object in memory. LLVM
+ * reports through a handler of our context; nothing is printed and nothing ends the process. */
 #include "codegen/host/gen.h"
 
 #include <llvm-c/Analysis.h>
@@ -14,13 +14,13 @@ static const struct cpu {
     int lanes, registers;
     bool fma;
 } cpus[] = {
-    {"x86-64", 4, 16, false},        {"x86-64-v2", 4, 16, false},
-    {"x86-64-v3", 8, 16, true},      {"x86-64-v4", 16, 32, true},
-    {"haswell", 8, 16, true},        {"broadwell", 8, 16, true},
-    {"skylake", 8, 16, true},        {"skylake-avx512", 16, 32, true},
-    {"cascadelake", 16, 32, true},   {"icelake-server", 16, 32, true},
+    {"x86-64", 4, 16, false},         {"x86-64-v2", 4, 16, false},
+    {"x86-64-v3", 8, 16, true},       {"x86-64-v4", 16, 32, true},
+    {"haswell", 8, 16, true},         {"broadwell", 8, 16, true},
+    {"skylake", 8, 16, true},         {"skylake-avx512", 16, 32, true},
+    {"cascadelake", 16, 32, true},    {"icelake-server", 16, 32, true},
     {"sapphirerapids", 16, 32, true}, {"znver2", 8, 16, true},
-    {"znver3", 8, 16, true},         {"znver4", 16, 32, true},
+    {"znver3", 8, 16, true},          {"znver4", 16, 32, true},
     {"generic", 4, 16, false},
 };
 
@@ -52,7 +52,8 @@ facts(gen *g, const char *cpu, const char *features, cps_diags *d)
             g->fma = cpus[i].fma;
             return true;
         }
-    cps_error(d, CPS_E7204, CPS_NOSPAN, "no processor '%s' is known to the host code generator", cpu);
+    cps_error(d, CPS_E7204, CPS_NOSPAN, "no processor '%s' is known to the host code generator",
+              cpu);
     cps_buf b = {0};
     for (size_t i = 0; i < cps_countof(cpus); i++)
         cps_buf_printf(&b, "%s%s", i ? ", " : "", cpus[i].name);
@@ -97,7 +98,8 @@ cps_gen_target(gen *g, const cps_host_opts *o, LLVMTargetMachineRef *tm)
 static bool
 failed(gen *g, const char *stage, const char *why)
 {
-    cps_error(g->p->d, CPS_E7205, CPS_NOSPAN, "%s: %s", stage, why && *why ? why : "no reason given");
+    cps_error(g->p->d, CPS_E7205, CPS_NOSPAN, "%s: %s", stage,
+              why && *why ? why : "no reason given");
     return false;
 }
 

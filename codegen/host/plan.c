@@ -1,6 +1,7 @@
-/* The last decisions before code: which temporaries shrink to one row, which loops become one, what
- * is overwritten in place, and where everything lies in scratch. Lifetimes are counted in groups;
- * placement is largest first at the lowest offset that is free for the whole lifetime. */
+/* The last decisions before code: which temporaries shrink to one row, which loops become one,
+ * what is overwritten in place, and where everything lies in scratch. Lifetimes are counted in
+ * groups; placement is largest first at the lowest offset that is free for the whole lifetime.
+ */
 #include "codegen/host/plan.h"
 
 #include <stdlib.h>
@@ -144,7 +145,7 @@ scratch(host_plan *p)
             it[n++] = (item){v, cps_round_up(CPS_MAX(h->bytes, 1), ALIGN), h->first, h->last};
     }
     qsort(it, n, sizeof *it, larger);
-    int64_t (*busy)[2] = cps_arena_alloc(p->arena, (n + 1) * sizeof *busy);
+    int64_t(*busy)[2] = cps_arena_alloc(p->arena, (n + 1) * sizeof *busy);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t m = 0;
         for (uint32_t k = 0; k < i; k++)

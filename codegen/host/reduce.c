@@ -1,6 +1,7 @@
-/* Stages along lanes: maps, reductions and running sums. The lanes run along the last loop; what is
- * left over at its end is one masked step. A reduction whose last loop is reduced keeps several
- * vectors of partial results and folds them at the end; else the lanes are results themselves. */
+/* Stages along lanes: maps, reductions and running sums. The lanes run along the last loop;
+ * what is left over at its end is one masked step. A reduction whose last loop is reduced keeps
+ * several vectors of partial results and folds them at the end; else the lanes are results
+ * themselves. */
 #include "codegen/host/gen.h"
 
 #include <math.h>
@@ -83,7 +84,8 @@ cps_gen_transpose(gen *g, V *rows, int lanes)
             up[i] = LLVMConstInt(g->i32, (unsigned)(i & bit ? i - bit + lanes : i), 0);
             down[i] = LLVMConstInt(g->i32, (unsigned)(i & bit ? i + lanes : i + bit), 0);
         }
-        V mu = LLVMConstVector(up, (unsigned)lanes), md = LLVMConstVector(down, (unsigned)lanes);
+        V mu = LLVMConstVector(up, (unsigned)lanes),
+          md = LLVMConstVector(down, (unsigned)lanes);
         for (int i = 0; i < lanes; i++) {
             if (i & bit)
                 continue;
@@ -188,15 +190,19 @@ neutral(gen *g, const host_stage *s, int lanes)
     int op = s->node->op;
     T r = cps_gen_reg(g, t);
     if (cps_dtype_is_float(t)) {
-        double v = op == CPS_OP_PROD ? 1 : op == CPS_OP_RMAX ? -INFINITY
-                   : op == CPS_OP_RMIN ? INFINITY : 0;
+        double v = op == CPS_OP_PROD   ? 1
+                   : op == CPS_OP_RMAX ? -INFINITY
+                   : op == CPS_OP_RMIN ? INFINITY
+                                       : 0;
         return cps_gen_const_f(g, r, lanes, v);
     }
     int bits = t == CPS_DT_BOOL ? 1 : cps_dtypes[t].bits;
     bool sign = cps_dtypes[t].kind == 'S';
     int64_t least = sign ? (int64_t)((uint64_t)1 << (bits - 1)) : 0;
-    int64_t v = op == CPS_OP_PROD ? 1 : op == CPS_OP_RMAX ? least
-                : op == CPS_OP_RMIN ? (sign ? ~least : -1) : 0;
+    int64_t v = op == CPS_OP_PROD   ? 1
+                : op == CPS_OP_RMAX ? least
+                : op == CPS_OP_RMIN ? (sign ? ~least : -1)
+                                    : 0;
     return cps_gen_const_i(g, r, lanes, v);
 }
 
@@ -291,7 +297,8 @@ fold_across(gen *g, const host_stage *s, nest_at *at, int from)
         for (int c = 0; c < chains; c++)
             acc[c] = cps_loop_carry(g, &in, acc[c]);
         for (int c = 0; c < chains; c++) {
-            p.iv[last] = c ? LLVMBuildNSWAdd(g->b, in.iv, i64c(g, (int64_t)c * lanes), "") : in.iv;
+            p.iv[last] =
+                c ? LLVMBuildNSWAdd(g->b, in.iv, i64c(g, (int64_t)c * lanes), "") : in.iv;
             in.next[c] = cps_gen_fold(g, s->node, t, acc[c], cps_gen_eval(g, s, &p, NULL));
         }
         cps_loop_close(g, &in);

@@ -1,7 +1,8 @@
 /* What moves elements to places only the data knows: scatter and sort. All other shape ops are
- * views or plain maps (fuse.c). Indices outside the axis are skipped, as the graph says of negative
- * ones. The sort is a stable merge sort of (key, position) pairs, one internal function for all
- * sorts of the module; keys are integers ordered as the values are, NaN last. */
+ * views or plain maps (fuse.c). Indices outside the axis are skipped, as the graph says of
+ * negative ones. The sort is a stable merge sort of (key, position) pairs, one internal
+ * function for all sorts of the module; keys are integers ordered as the values are, NaN last.
+ */
 #include "codegen/host/gen.h"
 
 static bool
@@ -89,7 +90,8 @@ smaller(gen *g, V a, V b)
     return LLVMBuildSelect(g->b, LLVMBuildICmp(g->b, LLVMIntSLT, a, b, ""), a, b, "");
 }
 
-// ptr merge_sort(a, b, n, levels): sorts n pairs in a with the help of b; yields where they are.
+// ptr merge_sort(a, b, n, levels): sorts n pairs in a with the help of b; yields where they
+// are.
 static V
 merge_function(gen *g)
 {
@@ -98,8 +100,9 @@ merge_function(gen *g)
     LLVMBasicBlockRef back = LLVMGetInsertBlock(g->b);
     V outer = g->fn;
     T pair = LLVMVectorType(g->i64, 2);
-    g->fn = LLVMAddFunction(g->mod, "cps_merge_sort",
-                            LLVMFunctionType(g->ptr, (T[]){g->ptr, g->ptr, g->i64, g->i64}, 4, 0));
+    g->fn =
+        LLVMAddFunction(g->mod, "cps_merge_sort",
+                        LLVMFunctionType(g->ptr, (T[]){g->ptr, g->ptr, g->i64, g->i64}, 4, 0));
     LLVMSetLinkage(g->fn, LLVMInternalLinkage);
     V fn = g->fn, n = LLVMGetParam(fn, 2);
     LLVMPositionBuilderAtEnd(g->b, LLVMAppendBasicBlockInContext(g->ctx, fn, ""));
@@ -120,8 +123,10 @@ merge_function(gen *g)
     V left = LLVMBuildICmp(g->b, LLVMIntSLT, i, mid, "");
     V right = LLVMBuildICmp(g->b, LLVMIntSLT, j, hi, "");
     // an exhausted side is read at the run's begin, and the value not used
-    V pi = LLVMBuildLoad2(g->b, pair, gep(g, pair, a, LLVMBuildSelect(g->b, left, i, lo, "")), "");
-    V pj = LLVMBuildLoad2(g->b, pair, gep(g, pair, a, LLVMBuildSelect(g->b, right, j, lo, "")), "");
+    V pi =
+        LLVMBuildLoad2(g->b, pair, gep(g, pair, a, LLVMBuildSelect(g->b, left, i, lo, "")), "");
+    V pj = LLVMBuildLoad2(g->b, pair, gep(g, pair, a, LLVMBuildSelect(g->b, right, j, lo, "")),
+                          "");
     LLVMSetAlignment(pi, 16);
     LLVMSetAlignment(pj, 16);
     V le = LLVMBuildICmp(g->b, LLVMIntSLE, LLVMBuildExtractElement(g->b, pi, i64c(g, 0), ""),
@@ -178,7 +183,8 @@ cps_gen_sort(gen *g, const host_stage *s)
     V from = i64c(g, q->off), to = i64c(g, 0);
     for (int i = 0; i < q->nloop; i++) {
         cps_loop_open(g, &l[i], i64c(g, q->extent[i]), 1);
-        from = LLVMBuildAdd(g->b, from, LLVMBuildMul(g->b, l[i].iv, i64c(g, q->from[i]), ""), "");
+        from =
+            LLVMBuildAdd(g->b, from, LLVMBuildMul(g->b, l[i].iv, i64c(g, q->from[i]), ""), "");
         to = LLVMBuildAdd(g->b, to, LLVMBuildMul(g->b, l[i].iv, i64c(g, q->to[i]), ""), "");
     }
     V source = gep(g, raw, g->base[q->base], from), a = g->base[q->work];
@@ -201,17 +207,20 @@ cps_gen_sort(gen *g, const host_stage *s)
         a = LLVMBuildCall2(g->b, LLVMGlobalGetValueType(fn), fn, args, 4, "");
     }
     cps_loop_open(g, &k, i64c(g, q->n), 1);
-    V index = LLVMBuildLoad2(g->b, g->i64, gep(g, g->i64, gep(g, pair, a, k.iv), i64c(g, 1)), "");
+    V index =
+        LLVMBuildLoad2(g->b, g->i64, gep(g, g->i64, gep(g, pair, a, k.iv), i64c(g, 1)), "");
     V out = LLVMBuildAdd(g->b, to, LLVMBuildMul(g->b, k.iv, i64c(g, q->out_step), ""), "");
     if (q->values) {
-        V y = LLVMBuildLoad2(g->b, raw,
-                             gep(g, raw, source, LLVMBuildMul(g->b, index, i64c(g, q->step), "")), "");
+        V y = LLVMBuildLoad2(
+            g->b, raw, gep(g, raw, source, LLVMBuildMul(g->b, index, i64c(g, q->step), "")),
+            "");
         LLVMSetAlignment(y, cps_dtype_bytes(t));
         LLVMSetAlignment(LLVMBuildStore(g->b, y, gep(g, raw, g->base[q->values], out)),
                          cps_dtype_bytes(t));
     }
     if (q->order)
-        LLVMSetAlignment(LLVMBuildStore(g->b, index, gep(g, g->i64, g->base[q->order], out)), 8);
+        LLVMSetAlignment(LLVMBuildStore(g->b, index, gep(g, g->i64, g->base[q->order], out)),
+                         8);
     cps_loop_close(g, &k);
     for (int i = q->nloop - 1; i >= 0; i--)
         cps_loop_close(g, &l[i]);

@@ -1,7 +1,7 @@
-/* How a matrix product is cut for caches and registers: one cost estimate, no search. Panels of B
- * stay in the first-level cache while all rows of a block pass over them; blocks of A stay in the
- * second. What is read across its memory order, is narrow, or would fall into few cache sets is
- * packed on the way, a panel at a time; constants are never copied as a whole. */
+/* How a matrix product is cut for caches and registers: one cost estimate, no search. Panels of
+ * B stay in the first-level cache while all rows of a block pass over them; blocks of A stay in
+ * the second. What is read across its memory order, is narrow, or would fall into few cache
+ * sets is packed on the way, a panel at a time; constants are never copied as a whole. */
 #include "codegen/host/plan.h"
 
 enum {
@@ -10,8 +10,8 @@ enum {
     MAX_ROWS = 14
 };
 
-// Cycles of one step along k of a tile: two multiply-adds, two loads a cycle, and no fewer sums in
-// flight than the latency of four cycles needs.
+// Cycles of one step along k of a tile: two multiply-adds, two loads a cycle, and no fewer sums
+// in flight than the latency of four cycles needs.
 static double
 step_cost(int mr, int nv)
 {
@@ -52,7 +52,8 @@ cps_host_tile_of(host_mm *q, int lanes, int registers)
     bool narrow = real && q->dtype != CPS_DT_FP32;
     int64_t size = real ? 4 : cps_dtype_bytes(q->dtype);
     t->lanes = lanes;
-    t->dot = real && q->m <= 4 && q->k >= 2 * lanes && q->b.rs == 1 && q->b.cs != 1 && q->a.cs == 1;
+    t->dot =
+        real && q->m <= 4 && q->k >= 2 * lanes && q->b.rs == 1 && q->b.cs != 1 && q->a.cs == 1;
     if (t->dot)
         return;
     register_tile(t, q->m, q->n, registers);

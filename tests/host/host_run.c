@@ -1,6 +1,7 @@
 /* host_run MODEL.onnx|MODEL.cir DIR [NAME=N ...]: compiles a model to host code and runs it on
  * DIR/in_<i>.npy, writing DIR/out_<i>.npy. Processor times of compilation and of the
- * fastest of several runs go to standard output. HOST_OBJECT=FILE keeps the object, for a disassembler. */
+ * fastest of several runs go to standard output. HOST_OBJECT=FILE keeps the object, for a
+ * disassembler. */
 #include "frontend/onnx/onnx.h"
 #include "ir/pass.h"
 #include "tests/host/rig.h"
@@ -33,7 +34,8 @@ static cps_module *
 read_model(cps_arena *a, const char *path, int ndims, char **dims, cps_onnx_files *files,
            cps_diags *d)
 {
-    cps_onnx_opts o = {.ndims = (unsigned)ndims, .dims = (const char *const *)dims, .files = files};
+    cps_onnx_opts o = {
+        .ndims = (unsigned)ndims, .dims = (const char *const *)dims, .files = files};
     if (cps_has_suffix(path, ".onnx"))
         return cps_onnx_import(a, path, &o, d);
     cps_file f;
@@ -92,8 +94,8 @@ main(int argc, char **argv)
         if (!(in[i] = read_input(a, argv[2], i, &f->vals.data[f->inputs.data[i]].type)))
             return 1;
     for (uint32_t i = 0; i < f->outputs.n; i++)
-        out[i] = cps_arena_alloc(a, (size_t)cps_type_bytes(
-                                        &f->vals.data[f->outputs.data[i]].type) + 1);
+        out[i] = cps_arena_alloc(
+            a, (size_t)cps_type_bytes(&f->vals.data[f->outputs.data[i]].type) + 1);
     if (!rig_run(&r, f, in, out))
         return fail(d, "the code writes outside its buffers, or fails");
     double best = 1e30;

@@ -27,8 +27,8 @@ load(const cps_buf *so)
 }
 
 bool
-rig_open(rig *r, cps_arena *a, const cps_module *m, const cps_func *f, int olevel, const char *cpu,
-         int64_t embed, cps_diags *d)
+rig_open(rig *r, cps_arena *a, const cps_module *m, const cps_func *f, int olevel,
+         const char *cpu, int64_t embed, cps_diags *d)
 {
     memset(r, 0, sizeof *r);
     int64_t *offset = cps_new_array(a, int64_t, m->consts.n + 1), at = 0;
@@ -113,8 +113,9 @@ rig_close(rig *r)
 void
 rig_fill(cps_rng *r, const cps_type *t, rig_data how, int64_t bound, void *dst)
 {
-    static const double odd[] = {0.0, -0.0, INFINITY, -INFINITY, (double)NAN, 1e30, -1e-30, 1e-41,
-                                 88.9, -104, 0.5, -3.4e38, 1e6, -2.5, 1, -1, 2};
+    static const double odd[] = {0.0,   -0.0, INFINITY, -INFINITY, (double)NAN, 1e30, -1e-30,
+                                 1e-41, 88.9, -104,     0.5,       -3.4e38,     1e6,  -2.5,
+                                 1,     -1,   2};
     uint8_t *p = dst;
     unsigned size = cps_dtype_bytes(t->dtype);
     for (int64_t i = 0, n = cps_type_count(t); i < n; i++, p += size) {
@@ -183,8 +184,8 @@ compare(const cps_type *t, const void *got, const cps_tensor *ref, double tol, d
 }
 
 bool
-rig_check(cps_arena *a, const cps_module *m, const cps_func *f, const void *const *in, double tol,
-          double scale, bool fp32, const char *what)
+rig_check(cps_arena *a, const cps_module *m, const cps_func *f, const void *const *in,
+          double tol, double scale, bool fp32, const char *what)
 {
     cps_diags *d = cps_diags_create();
     rig r;
@@ -204,7 +205,8 @@ rig_check(cps_arena *a, const cps_module *m, const cps_func *f, const void *cons
         ok = false;
     }
     for (uint32_t i = 0; ok && i < f->outputs.n; i++)
-        ok = compare(&f->vals.data[f->outputs.data[i]].type, out[i], &to[i], tol, scale, what, i);
+        ok = compare(&f->vals.data[f->outputs.data[i]].type, out[i], &to[i], tol, scale, what,
+                     i);
     rig_close(&r);
     if (!ok) {
         cps_buf b = {0};

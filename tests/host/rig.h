@@ -12,7 +12,7 @@ typedef struct rig {
     void *lib;
     int (*run)(const void *, const void *const *, void *const *, void *);
     int64_t scratch;
-    uint8_t *weights;   /* malloc'ed */
+    uint8_t *weights; /* malloc'ed */
 } rig;
 
 /* False after diagnostics. Constants above `embed` bytes go to the weights. */
@@ -26,9 +26,9 @@ void rig_close(rig *r);
 typedef enum rig_data { RIG_PLAIN, RIG_ODD, RIG_POSITIVE, RIG_NONZERO, RIG_SMALL } rig_data;
 void rig_fill(cps_rng *r, const cps_type *t, rig_data how, int64_t bound, void *p);
 
-/* Runs and compares all outputs: |a - b| <= tol * (|b| + scale * max |b|), where tol grows to the
- * precision of narrow dtypes and, with a scale of 1 or more, max |b| counts at least as 0.01; equal
- * NaN and infinities. False and a line on stderr otherwise. */
+/* Runs and compares all outputs: |a - b| <= tol * (|b| + scale * max |b|), where tol grows to
+ * the precision of narrow dtypes and, with a scale of 1 or more, max |b| counts at least as
+ * 0.01; equal NaN and infinities. False and a line on stderr otherwise. */
 bool rig_check(cps_arena *a, const cps_module *m, const cps_func *f, const void *const *in,
                double tol, double scale, bool fp32, const char *what);
 

@@ -1,6 +1,7 @@
 /* Random graphs of everything the planner decides about: elementwise chains with several users,
- * views of views, reductions and norms that share rows, products with their neighbours, copies that
- * cannot be avoided. Ops are continuous or exact, so that results of fp32 stay near the reference. */
+ * views of views, reductions and norms that share rows, products with their neighbours, copies
+ * that cannot be avoided. Ops are continuous or exact, so that results of fp32 stay near the
+ * reference. */
 #include "tests/check.h"
 #include "tests/host/rig.h"
 
@@ -105,8 +106,8 @@ norm(gen *g, cps_val x)
         return 0;
     cps_val mean = cps_b_reduce(&g->b, CPS_OP_MEAN, x, 1, &axis, true);
     cps_val c = cps_b_binary(&g->b, CPS_OP_SUB, x, mean);
-    cps_val var = cps_b_reduce(&g->b, CPS_OP_MEAN, cps_b_unary(&g->b, CPS_OP_SQUARE, c), 1, &axis,
-                               true);
+    cps_val var =
+        cps_b_reduce(&g->b, CPS_OP_MEAN, cps_b_unary(&g->b, CPS_OP_SQUARE, c), 1, &axis, true);
     var = cps_b_binary(&g->b, CPS_OP_ADD, var, cps_b_scalar(&g->b, CPS_DT_FP32, 0.5));
     cps_val y = cps_b_binary(&g->b, CPS_OP_MUL, c, cps_b_unary(&g->b, CPS_OP_RSQRT, var));
     return cps_b_binary(&g->b, CPS_OP_ADD, y, partner(g, y));
@@ -281,7 +282,8 @@ step(gen *g)
         if (!t.rank)
             return;
         cps_attr at[3] = {cps_a_ints("shape", (uint32_t)t.rank, t.dim),
-                          cps_a_int("axis", below(g, t.rank)), cps_a_dtype("dtype", CPS_DT_I32)};
+                          cps_a_int("axis", below(g, t.rank)),
+                          cps_a_dtype("dtype", CPS_DT_I32)};
         cps_b_node(&g->b, CPS_OP_INDEX, 0, NULL, 3, at, out);
         cps_val limit = cps_b_scalar(&g->b, CPS_DT_I32, (double)below(g, 9));
         cps_val c = cps_b_binary(&g->b, below(g, 2) ? CPS_OP_LT : CPS_OP_EQ, out[0], limit);
@@ -294,7 +296,8 @@ static bool
 run(uint64_t seed)
 {
     gen g = {.a = cps_arena_create(), .d = cps_diags_create()};
-    static const int64_t dims[][3] = {{6, 8, 33}, {1, 20, 16}, {3, 1, 50}, {2, 7, 4}, {5, 40, 3}};
+    static const int64_t dims[][3] = {
+        {6, 8, 33}, {1, 20, 16}, {3, 1, 50}, {2, 7, 4}, {5, 40, 3}};
     cps_rng_init(&g.r, seed, 0);
     cps_module *m = cps_module_new(g.a, "random");
     g.b = (cps_builder){.m = m, .f = cps_func_new(m, "main"), .d = g.d};

@@ -1,5 +1,6 @@
-/* The vector mathematics against libm in binary64: the worst error in units in the last place over
- * samples of every exponent, sign and special value, and over the usual range of activations. */
+/* The vector mathematics against libm in binary64: the worst error in units in the last place
+ * over samples of every exponent, sign and special value, and over the usual range of
+ * activations. */
 #include "tests/check.h"
 #include "tests/host/rig.h"
 
@@ -54,23 +55,33 @@ mish(double x)
     return x * tanh(softplus(x));
 }
 
-/* `ulp` is the bound claimed; `floor`: errors below this much absolutely do not count (tails that
- * underflow on the way). */
+/* `ulp` is the bound claimed; `floor`: errors below this much absolutely do not count (tails
+ * that underflow on the way). */
 static const struct {
     cps_op op;
     double (*f)(double);
     double ulp, floor;
 } rows[] = {
-    {CPS_OP_EXP, exp, 2, 0},          {CPS_OP_LOG, log, 2, 0},
-    {CPS_OP_SQRT, sqrt, 0.51, 0},     {CPS_OP_RSQRT, rsqrt, 2, 0},
-    {CPS_OP_RECIPROCAL, reciprocal, 0.51, 0}, {CPS_OP_SIN, sin, 2, 0},
-    {CPS_OP_COS, cos, 2, 0},          {CPS_OP_ARCTAN, atan, 2, 0},
-    {CPS_OP_TANH, tanh, 2, 0},        {CPS_OP_ERF, erf, 2, 0},
-    {CPS_OP_SIGMOID, sigmoid, 3, 0x1p-126}, {CPS_OP_SOFTPLUS, softplus, 4, 0},
-    {CPS_OP_GELU, gelu, 6, 0x1p-120}, {CPS_OP_GELU_TANH, gelu_tanh, 250, 0x1p-120},
-    {CPS_OP_SILU, silu, 4, 0x1p-120}, {CPS_OP_SWISH, swish, 92, 0x1p-120},
-    {CPS_OP_MISH, mish, 4, 0x1p-120}, {CPS_OP_FLOOR, floor, 0, 0},
-    {CPS_OP_CEIL, ceil, 0, 0},        {CPS_OP_ROUND, rint, 0, 0},
+    {CPS_OP_EXP, exp, 2, 0},
+    {CPS_OP_LOG, log, 2, 0},
+    {CPS_OP_SQRT, sqrt, 0.51, 0},
+    {CPS_OP_RSQRT, rsqrt, 2, 0},
+    {CPS_OP_RECIPROCAL, reciprocal, 0.51, 0},
+    {CPS_OP_SIN, sin, 2, 0},
+    {CPS_OP_COS, cos, 2, 0},
+    {CPS_OP_ARCTAN, atan, 2, 0},
+    {CPS_OP_TANH, tanh, 2, 0},
+    {CPS_OP_ERF, erf, 2, 0},
+    {CPS_OP_SIGMOID, sigmoid, 3, 0x1p-126},
+    {CPS_OP_SOFTPLUS, softplus, 4, 0},
+    {CPS_OP_GELU, gelu, 6, 0x1p-120},
+    {CPS_OP_GELU_TANH, gelu_tanh, 250, 0x1p-120},
+    {CPS_OP_SILU, silu, 4, 0x1p-120},
+    {CPS_OP_SWISH, swish, 92, 0x1p-120},
+    {CPS_OP_MISH, mish, 4, 0x1p-120},
+    {CPS_OP_FLOOR, floor, 0, 0},
+    {CPS_OP_CEIL, ceil, 0, 0},
+    {CPS_OP_ROUND, rint, 0, 0},
 };
 
 // Error of `got` in units of the last place of the exact result.
@@ -96,9 +107,11 @@ sample(float *x)
         x[i] = cps_bits_f32(i * 32771u + (i & 1 ? 0x80000000u : 0));
     for (int i = WIDE; i < N; i++)
         x[i] = (float)(cps_rng_normal(&r) * 4);
-    static const float odd[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1.0f, -1.0f, 88.72284f,
-                                -103.97208f, 0x1p-149f, 0x1p-126f, 0x1.fffffep127f, 1.5f, -1.5f,
-                                2.5f, 0.5f, -0.5f, 0x1p20f, 0x1p24f, 16367173.0f * 0x1p72f};
+    static const float odd[] = {0.0f,        -0.0f,     INFINITY,  -INFINITY,
+                                NAN,         1.0f,      -1.0f,     88.72284f,
+                                -103.97208f, 0x1p-149f, 0x1p-126f, 0x1.fffffep127f,
+                                1.5f,        -1.5f,     2.5f,      0.5f,
+                                -0.5f,       0x1p20f,   0x1p24f,   16367173.0f * 0x1p72f};
     memcpy(x, odd, sizeof odd);
 }
 
@@ -161,8 +174,9 @@ binary(cps_arena *a)
     cps_attr c_mod = cps_a_bool("fmod", true);
     cps_rng r;
     cps_rng_init(&r, 9, 0);
-    static const float odd[] = {0.0f, -0.0f, 1, -1, INFINITY, -INFINITY, NAN, 2, 0.5f, -3, 0x1p-149f,
-                                0x1.fffffep127f, 3, -2, -0.5f};
+    static const float odd[] = {0.0f, -0.0f, 1,    -1, INFINITY,  -INFINITY,
+                                NAN,  2,     0.5f, -3, 0x1p-149f, 0x1.fffffep127f,
+                                3,    -2,    -0.5f};
     for (int i = 0; i < M; i++)
         for (int k = 0; k < 2; k++)
             x[k][i] = i % 4 == 0   ? odd[cps_rng_below(&r, cps_countof(odd))]

@@ -69,8 +69,7 @@ plain(cps_dtype dt, int64_t m, int64_t n, int64_t k)
     cps_b_output(&t.b, "y", cps_b_matmul(&t.b, a, swap(&t, bt)));
     cps_b_output(&t.b, "y", cps_b_matmul(&t.b, swap(&t, at), b));
     cps_b_output(&t.b, "y", cps_b_matmul(&t.b, swap(&t, at), swap(&t, bt)));
-    cps_b_output(&t.b, "y",
-                 cps_b_binary(&t.b, CPS_OP_ADD, cps_b_matmul(&t.b, a, b), bias));
+    cps_b_output(&t.b, "y", cps_b_binary(&t.b, CPS_OP_ADD, cps_b_matmul(&t.b, a, b), bias));
     snprintf(what, sizeof what, "matmul %s %lldx%lldx%lld", cps_dtype_name(dt), (long long)m,
              (long long)n, (long long)k);
     end(&t, what);
@@ -107,10 +106,12 @@ heads(int64_t s, int64_t h, int64_t d)
     int64_t e = h * d, split[4] = {1, s, h, d};
     cps_val x = input(&t, CPS_DT_FP32, 3, (int64_t[]){1, s, e}), q[3];
     for (int i = 0; i < 3; i++) {
-        cps_val w = input(&t, CPS_DT_FP32, 2, (int64_t[]){e, e}), b = input(&t, CPS_DT_FP32, 1, &e);
+        cps_val w = input(&t, CPS_DT_FP32, 2, (int64_t[]){e, e}),
+                b = input(&t, CPS_DT_FP32, 1, &e);
         cps_val y = cps_b_binary(&t.b, CPS_OP_ADD, cps_b_matmul(&t.b, x, w), b);
         y = cps_b_reshape(&t.b, y, 4, split);
-        q[i] = cps_b_transpose(&t.b, y, i == 1 ? (int64_t[]){0, 2, 3, 1} : (int64_t[]){0, 2, 1, 3});
+        q[i] = cps_b_transpose(&t.b, y,
+                               i == 1 ? (int64_t[]){0, 2, 3, 1} : (int64_t[]){0, 2, 1, 3});
     }
     cps_val p = cps_b_matmul(&t.b, q[0], q[1]);
     p = cps_b_binary(&t.b, CPS_OP_MUL, p, cps_b_scalar(&t.b, CPS_DT_FP32, 0.01));
@@ -123,7 +124,8 @@ heads(int64_t s, int64_t h, int64_t d)
     cps_val w = input(&t, CPS_DT_FP32, 2, (int64_t[]){e, e});
     cps_b_output(&t.b, "y", cps_b_binary(&t.b, CPS_OP_ADD, cps_b_matmul(&t.b, y, w), x));
     char what[64];
-    snprintf(what, sizeof what, "heads %lld %lld %lld", (long long)s, (long long)h, (long long)d);
+    snprintf(what, sizeof what, "heads %lld %lld %lld", (long long)s, (long long)h,
+             (long long)d);
     end(&t, what);
 }
 
@@ -131,14 +133,14 @@ int
 main(void)
 {
     static const int64_t shapes[][3] = {
-        {1, 1, 1},   {1, 48, 64},  {1, 100, 300}, {2, 33, 40},  {3, 16, 1},  {4, 7, 130},
-        {5, 65, 17}, {9, 96, 33},  {16, 3, 64},   {31, 49, 65}, {64, 64, 64}, {37, 130, 600},
-        {150, 50, 200}, {200, 17, 400},
+        {1, 1, 1},    {1, 48, 64},    {1, 100, 300},  {2, 33, 40},    {3, 16, 1},
+        {4, 7, 130},  {5, 65, 17},    {9, 96, 33},    {16, 3, 64},    {31, 49, 65},
+        {64, 64, 64}, {37, 130, 600}, {150, 50, 200}, {200, 17, 400},
     };
     for (size_t i = 0; i < cps_countof(shapes); i++)
         plain(CPS_DT_FP32, shapes[i][0], shapes[i][1], shapes[i][2]);
     static const cps_dtype others[] = {CPS_DT_BF16, CPS_DT_FP16, CPS_DT_TF32, CPS_DT_I32,
-                                       CPS_DT_I64, CPS_DT_I8, CPS_DT_U16};
+                                       CPS_DT_I64,  CPS_DT_I8,   CPS_DT_U16};
     for (size_t i = 0; i < cps_countof(others); i++) {
         plain(others[i], 1, 20, 70);
         plain(others[i], 19, 37, 230);

@@ -1,5 +1,6 @@
-/* What is not numbers: refusals with their codes, equal bytes for equal input, threads that share
- * one object, the linker's complaint, the text of host.h, other processors, a missing generator. */
+/* What is not numbers: refusals with their codes, equal bytes for equal input, threads that
+ * share one object, the linker's complaint, the text of host.h, other processors, a missing
+ * generator. */
 #include "tests/check.h"
 #include "runtime/base/file.h"
 #include "tests/host/rig.h"
@@ -94,7 +95,8 @@ layer(void)
     cps_val c = cps_b_const(&t.b, wt, w, "w"), out[2];
     for (int k = 0; k < 3; k++) {
         x = cps_b_matmul(&t.b, cps_b_gather(&t.b, x, i, 0), c);
-        cps_val s = cps_b_reduce(&t.b, CPS_OP_SUM, cps_b_unary(&t.b, CPS_OP_EXP, x), 1, &axis, true);
+        cps_val s =
+            cps_b_reduce(&t.b, CPS_OP_SUM, cps_b_unary(&t.b, CPS_OP_EXP, x), 1, &axis, true);
         x = cps_b_binary(&t.b, CPS_OP_DIV, cps_b_unary(&t.b, CPS_OP_EXP, x), s);
         x = cps_b_unary(&t.b, CPS_OP_GELU, x);
     }

@@ -1,6 +1,7 @@
-/* Every op of op.def in every dtype the host does, over shapes that broadcast, do not fill vectors,
- * have no elements, against the reference evaluator; with NaN, infinities, zeros and subnormals
- * among the floats and full-range integers. One function per op and dtype, one output per case. */
+/* Every op of op.def in every dtype the host does, over shapes that broadcast, do not fill
+ * vectors, have no elements, against the reference evaluator; with NaN, infinities, zeros and
+ * subnormals among the floats and full-range integers. One function per op and dtype, one
+ * output per case. */
 #include "tests/check.h"
 #include "tests/host/rig.h"
 
@@ -15,8 +16,8 @@ typedef struct bench {
 } bench;
 
 static const cps_dtype pool[] = {CPS_DT_FP32, CPS_DT_BF16, CPS_DT_FP16, CPS_DT_TF32, CPS_DT_I64,
-                                 CPS_DT_I32, CPS_DT_I16, CPS_DT_I8, CPS_DT_U64, CPS_DT_U32,
-                                 CPS_DT_U16, CPS_DT_U8, CPS_DT_BOOL};
+                                 CPS_DT_I32,  CPS_DT_I16,  CPS_DT_I8,   CPS_DT_U64,  CPS_DT_U32,
+                                 CPS_DT_U16,  CPS_DT_U8,   CPS_DT_BOOL};
 
 static void
 begin(bench *t, uint64_t seed)
@@ -78,9 +79,9 @@ static const struct {
     int ry;
     int64_t y[4];
 } pairs[] = {
-    {1, {37}, 1, {37}},        {2, {5, 16}, 2, {5, 16}},   {2, {3, 19}, 1, {19}},
-    {2, {4, 1}, 2, {1, 33}},   {3, {2, 3, 7}, 2, {3, 1}},  {0, {0}, 1, {5}},
-    {0, {0}, 0, {0}},          {2, {0, 4}, 1, {4}},        {4, {2, 1, 3, 2}, 3, {5, 1, 2}},
+    {1, {37}, 1, {37}},      {2, {5, 16}, 2, {5, 16}},  {2, {3, 19}, 1, {19}},
+    {2, {4, 1}, 2, {1, 33}}, {3, {2, 3, 7}, 2, {3, 1}}, {0, {0}, 1, {5}},
+    {0, {0}, 0, {0}},        {2, {0, 4}, 1, {4}},       {4, {2, 1, 3, 2}, 3, {5, 1, 2}},
 };
 
 static void
@@ -92,7 +93,9 @@ elementwise(cps_op op, cps_dtype dt)
     for (size_t i = 0; i < cps_countof(pairs); i++) {
         cps_val in[3] = {input(&t, dt, pairs[i].rx, pairs[i].x, RIG_ODD, 0)}, out;
         if (cps_ops[op].nin_max > 1) {
-            rig_data how = divides && !real ? RIG_NONZERO : op == CPS_OP_POW ? RIG_PLAIN : RIG_ODD;
+            rig_data how = divides && !real   ? RIG_NONZERO
+                           : op == CPS_OP_POW ? RIG_PLAIN
+                                              : RIG_ODD;
             in[1] = input(&t, dt, pairs[i].ry, pairs[i].y, how, 0);
         }
         if (op == CPS_OP_SELECT) {
@@ -135,10 +138,12 @@ reductions(cps_op op, cps_dtype dt)
         int n;
         int64_t axes[4];
     } cases[] = {
-        {1, {100}, 1, {0}},           {2, {7, 129}, 1, {1}},      {2, {9, 35}, 1, {0}},
-        {3, {3, 5, 70}, 2, {0, 2}},   {3, {4, 3, 18}, 1, {1}},    {4, {2, 3, 4, 5}, 2, {1, 2}},
-        {2, {1, 6}, 1, {0}},          {2, {3, 1}, 1, {1}},        {3, {2, 3, 4}, 0, {0}},
-        {3, {2, 16, 64}, 3, {0, 1, 2}}, {2, {0, 5}, 1, {1}},
+        {1, {100}, 1, {0}},      {2, {7, 129}, 1, {1}},
+        {2, {9, 35}, 1, {0}},    {3, {3, 5, 70}, 2, {0, 2}},
+        {3, {4, 3, 18}, 1, {1}}, {4, {2, 3, 4, 5}, 2, {1, 2}},
+        {2, {1, 6}, 1, {0}},     {2, {3, 1}, 1, {1}},
+        {3, {2, 3, 4}, 0, {0}},  {3, {2, 16, 64}, 3, {0, 1, 2}},
+        {2, {0, 5}, 1, {1}},
     };
     bench t;
     begin(&t, (uint64_t)op * 64 + dt);
@@ -176,8 +181,10 @@ shapes(cps_dtype dt)
                            (int64_t[]){-1, 3, -2}));
     output(&t, cps_b_slice(&t.b, x, (int64_t[]){0, 5, 3}, (int64_t[]){3, 5, 30},
                            (int64_t[]){1, 1, 1}));
-    cps_val parts[3] = {x, cps_b_slice(&t.b, x, (int64_t[]){0, 2, 0}, (int64_t[]){3, 7, 37},
-                                       (int64_t[]){1, 1, 1}), x};
+    cps_val parts[3] = {
+        x,
+        cps_b_slice(&t.b, x, (int64_t[]){0, 2, 0}, (int64_t[]){3, 7, 37}, (int64_t[]){1, 1, 1}),
+        x};
     output(&t, cps_b_concat(&t.b, 3, parts, 1));
     output(&t, cps_b_concat(&t.b, 2, (cps_val[]){w, w}, 0));
     output(&t, cps_b_concat(&t.b, 2, (cps_val[]){w, w}, 1));
@@ -211,7 +218,8 @@ indices(cps_dtype dt, cps_dtype it)
         int64_t n = (int64_t[]){5, 6, 21}[axis];
         cps_val i = input(&t, it, 2, (int64_t[]){2, 3}, RIG_PLAIN, n);
         output(&t, cps_b_gather(&t.b, x, i, axis));
-        cps_val e = input(&t, it, 3, (int64_t[]){axis ? 5 : 3, axis == 1 ? 9 : 6, 18}, RIG_PLAIN, n);
+        cps_val e =
+            input(&t, it, 3, (int64_t[]){axis ? 5 : 3, axis == 1 ? 9 : 6, 18}, RIG_PLAIN, n);
         cps_attr at[2] = {cps_a_int("axis", axis), cps_a_bool("add", false)};
         cps_b_node(&t.b, CPS_OP_GATHER_ELEMS, 2, (cps_val[]){x, e}, 1, at, &out);
         output(&t, out);
@@ -227,8 +235,8 @@ indices(cps_dtype dt, cps_dtype it)
     }
     if (dt != CPS_DT_BOOL)
         for (int axis = 0; axis < 2; axis++) {
-            cps_attr at[3] = {cps_a_ints("shape", 2, (int64_t[]){3, 35}), cps_a_int("axis", axis),
-                              cps_a_dtype("dtype", dt)};
+            cps_attr at[3] = {cps_a_ints("shape", 2, (int64_t[]){3, 35}),
+                              cps_a_int("axis", axis), cps_a_dtype("dtype", dt)};
             cps_b_node(&t.b, CPS_OP_INDEX, 0, NULL, 3, at, &out);
             output(&t, out);
             output(&t, cps_b_binary(&t.b, CPS_OP_ADD, out, out));
