@@ -495,7 +495,7 @@ value_for(cps_body *y, cps_expr_p e, const cps_place *p, cps_cv *out)
 static cps_flow
 assign(cps_body *y, const cps_ast_assign *n)
 {
-    cps_place *p;
+    cps_place *p = NULL;
     cps_region r;
     cps_cv v;
     if (n->marks.n) {

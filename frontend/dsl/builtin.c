@@ -131,7 +131,7 @@ fn_clamp(const site *s, cps_cv *out)
 static bool
 fn_ceil_div(const site *s, cps_cv *out)
 {
-    int64_t a, b;
+    int64_t a = 0, b = 1;
     if (!whole(s, 0, &a) || !positive(s, 1, &b))
         return false;
     if (a < 0)
@@ -278,7 +278,7 @@ static bool
 fn_share(const site *s, cps_cv *out)
 {
     cps_piece p;
-    int64_t i, of;
+    int64_t i = 0, of = 0;
     if (!bounds(s, &p) || !whole(s, 1, &i) || !positive(s, 2, &of))
         return false;
     if (i < 0 || i >= of)
@@ -294,7 +294,7 @@ static bool
 fn_clip(const site *s, cps_cv *out)
 {
     cps_piece p;
-    int64_t lo, hi;
+    int64_t lo = 0, hi = 0;
     if (!bounds(s, &p) || !whole(s, 1, &lo) || !whole(s, 2, &hi))
         return false;
     int64_t start = CPS_MIN(CPS_MAX(p.start, lo), p.end);
@@ -305,7 +305,7 @@ fn_clip(const site *s, cps_cv *out)
 static bool
 fn_ds(const site *s, cps_cv *out)
 {
-    int64_t start, size, end;
+    int64_t start = 0, size = 0, end;
     if (!whole(s, 0, &start) || !whole(s, 1, &size))
         return false;
     if (start < 0 || size < 0 || __builtin_add_overflow(start, size, &end))

@@ -298,7 +298,7 @@ reduction(cps_tracer *t, const cps_ast_call *e, cps_alu op, const cps_arg *arg, 
 {
     const cps_arg *x = named(arg, n, "x", 0), *ax = named(arg, n, "axis", 1);
     cps_view_err err;
-    uint32_t mask;
+    uint32_t mask = 0;
     int axes;
 
     if (n != 2 || !x || !ax)

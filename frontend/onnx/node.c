@@ -157,7 +157,7 @@ cps_ox_mask(cps_ox *m, const cps_i64vec *axes, int rank, bool *mask)
 {
     memset(mask, 0, CPS_MAX_RANK * sizeof *mask);
     for (uint32_t i = 0; i < axes->n; i++) {
-        int x;
+        int x = 0;
         if (!cps_ox_fix_axis(m, axes->data[i], rank, &x))
             return false;
         if (mask[x])

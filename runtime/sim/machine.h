@@ -320,6 +320,7 @@ typedef struct hbm_var {
     uint8_t *init; /* one byte a byte; NULL: all defined */
     bool bound, defined;
     bool clean; /* `init` is all zero */
+    bool quiet; /* nothing in the kernel can write it: its reads race with nothing */
     cell *cells;
     uint32_t ncells, granule;
 } hbm_var;
