@@ -1,15 +1,17 @@
 /* Engine assignment: afterwards every instruction has one engine that can run it.
  *
- * An engine written in the source is kept, or refused when it cannot do the work. Otherwise the
- * first engine of the instruction's row that can. Copies and fills, which several engines do
- * equally well, go where the work before them ends first (by the cost model of the ISA room).
+ * An engine written in the source is kept, or refused when it cannot do the work; so is one that
+ * the front end chose. Otherwise the first engine of the instruction's row that can. Copies and
+ * fills, which several engines do equally well, go where the work before them ends first (by the
+ * cost model of the ISA room), unless the source says otherwise.
  *
  * DMA: transfers that bring data in are started by SP, which does nothing else and runs ahead as
  * far as slots are free. Everything that waits for results (stores, on-chip moves, reloads of
  * what the kernel itself stored) is started by POOL, so that it never stands before a load. Since
  * every engine keeps program order, no assignment can deadlock. */
-#include "codegen/isa/timing.h"
 #include "codegen/legal.h"
+
+#define MARGIN 2000000 /* ps of work ahead before work moves to another engine */
 
 static unsigned
 row_engines(cps_top op)
@@ -105,45 +107,8 @@ refusal(const cps_cg *g, const cps_tinst *x, cps_engine e)
 static int64_t
 cost(const cps_cg *g, const cps_tinst *x, cps_engine e)
 {
-    const cps_tview *o = &g->f->views.data[x->out[0].id];
-    const cps_tview *i = o;
-    for (int k = 0; k < x->nin; k++)
-        if (x->in[k].kind == CPS_TO_VIEW) {
-            i = &g->f->views.data[x->in[k].id];
-            break;
-        }
-    cps_ap src = {.nd = (uint8_t)CPS_MIN(i->nd, 4)}, dst = {.nd = (uint8_t)CPS_MIN(o->nd, 4)};
-    for (int k = 0; k < src.nd; k++) {
-        cps_tdim d = i->d[i->nd - 1 - k];
-        src.step[k] = (int16_t)d.step;
-        src.num[k] = (uint16_t)d.num;
-    }
-    for (int k = 0; k < dst.nd; k++) {
-        cps_tdim d = o->d[o->nd - 1 - k];
-        dst.step[k] = (int16_t)d.step;
-        dst.num[k] = (uint16_t)d.num;
-    }
-    if (g->f->bufs.data[i->buf].space == CPS_PSUM)
-        src.addr = CPS_PSUM_BASE;
-    if (g->f->bufs.data[o->buf].space == CPS_PSUM)
-        dst.addr = CPS_PSUM_BASE;
-    cps_bundle b;
-    if (x->op == CPS_T_MEMSET) {
-        b = cps_isa_new(CPS_INSN_MEMSET, g->t->gen);
-        cps_isa_set(&b, CPS_F_D4_MR_dtype, (uint64_t)cps_dtypes[o->dtype].wire);
-        cps_isa_set(&b, CPS_F_D4_MR_ch, o->parts);
-        cps_isa_set_ap(&b, CPS_F_D4_MR_dst, &dst);
-    } else {
-        bool same = i->dtype == o->dtype;
-        b = cps_isa_new(same ? CPS_INSN_COPY : CPS_INSN_CAST, g->t->gen);
-        cps_isa_set(&b, CPS_F_S4D4_TR_in_dtype, (uint64_t)cps_dtypes[i->dtype].wire);
-        cps_isa_set(&b, CPS_F_S4D4_TR_out_dtype, (uint64_t)cps_dtypes[o->dtype].wire);
-        cps_isa_set(&b, CPS_F_S4D4_TR_ch, o->parts);
-        cps_isa_set_ap(&b, CPS_F_S4D4_TR_src, &src);
-        cps_isa_set_ap(&b, CPS_F_S4D4_TR_dst, &dst);
-    }
     cps_cost c;
-    cps_timing(g->t, e, &b, &c);
+    cps_tile_cost(g, x, e, &c);
     return c.occupy;
 }
 
@@ -170,6 +135,11 @@ cps_pass_engine(cps_cg *g)
     for (uint32_t n = 0; n < g->f->insts.n; n++) {
         cps_tinst *x = &g->f->insts.data[n];
         const cps_lower_row *row = &cps_lower[x->op];
+        // What the front end suggests is not binding for work that several engines do equally well.
+        bool flexible = (x->op == CPS_T_COPY || x->op == CPS_T_MEMSET) && !x->pinned;
+        uint8_t first = x->engine;
+        if (flexible)
+            x->engine = CPS_ENGINE_ANY;
         if (x->engine != CPS_ENGINE_ANY) {
             const char *why = x->engine < CPS_ENGINES ? refusal(g, x, x->engine) : "no such engine";
             if (why) {
@@ -186,7 +156,6 @@ cps_pass_engine(cps_cg *g)
             bool psum = g->f->bufs.data[g->f->views.data[x->out[0].id].buf].space == CPS_PSUM;
             x->engine = psum ? CPS_PE : CPS_DVE;
         } else {
-            bool flexible = x->op == CPS_T_COPY || x->op == CPS_T_MEMSET;
             int64_t best = 0;
             for (int i = 0;; i++) {
                 cps_engine e = preferred(x->op, i);
@@ -194,10 +163,15 @@ cps_pass_engine(cps_cg *g)
                     break;
                 if (refusal(g, x, e))
                     continue;
-                // GpSimd copies are slow and would hold up the stores it starts.
-                if (x->op == CPS_T_COPY && e == CPS_POOL && x->engine != CPS_ENGINE_ANY)
+                // GpSimd streams are slow and would hold up the stores it starts.
+                if (x->op != CPS_T_MEMSET && e == CPS_POOL && x->engine != CPS_ENGINE_ANY)
                     continue;
                 int64_t end = flexible ? load[e] + cost(g, x, e) : 0;
+                // Neighbours tend to depend on each other: leaving the engine that comes first
+                // must be worth the way to another one and back.
+                if (first == CPS_ENGINE_ANY)
+                    first = (uint8_t)e;
+                end += e == first ? 0 : MARGIN;
                 if (x->engine == CPS_ENGINE_ANY || end < best) {
                     best = end;
                     x->engine = (uint8_t)e;

@@ -2,6 +2,7 @@
 #ifndef CPS_CODEGEN_LEGAL_H
 #define CPS_CODEGEN_LEGAL_H
 
+#include "codegen/isa/timing.h"
 #include "codegen/pass.h"
 #include "codegen/view.h"
 #include "runtime/base/map.h"
@@ -63,5 +64,7 @@ cps_tview cps_legal_constcol(cps_legal *l, float value, unsigned start, unsigned
 bool cps_legal_scalars(cps_legal *l, cps_tinst *x);
 bool cps_legal_matmul(cps_legal *l, const cps_tinst *x);
 bool cps_legal_transpose(cps_legal *l, const cps_tinst *x);
+/* What a datapath instruction would cost on engine `e`. */
+void cps_tile_cost(const cps_cg *g, const cps_tinst *x, cps_engine e, cps_cost *out);
 
 #endif

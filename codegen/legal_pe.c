@@ -73,7 +73,12 @@ cps_legal_matmul(cps_legal *l, const cps_tinst *x)
         cps_legal_emit(l, &y);
         return true;
     }
-    int64_t most = l->g->t->pe_moving_max > 0 ? l->g->t->pe_moving_max : 512;
+    // One bank at most, although v4 can stream across banks: a zero region of several banks would
+    // clear the accumulation state of neighbours.
+    const cps_tview *out = &l->f->views.data[x->out[0].id];
+    int64_t most = CPS_PSUM_BANK / cps_dtype_bytes(out->dtype);
+    if (l->g->t->pe_moving_max > 0)
+        most = CPS_MIN(most, l->g->t->pe_moving_max);
     if (!cps_pat_refine(p, 2, most) || !cps_pat_cut(p, 2, most))
         return pattern_error(l, x, "moving operand or result");
     int k = 0;

@@ -2,7 +2,7 @@
  *
  * In: a program with engines and places. Out: the same instructions, possibly in another order
  * that keeps every dependence by physical address (so also the reuse of slots and of memory), the
- * order of instructions on the PE, of those that share a running accumulator, and what `after`
+ * order of matmuls into one PSUM bank, of those that share a running accumulator, and what `after`
  * says. Control flow cuts the program into runs; nothing moves across it.
  *
  * The scheduler is a list scheduler in simulated time. Each engine looks at its next instructions
@@ -10,13 +10,13 @@
  * could start soonest; ties keep the order written. So an engine that would stand still works
  * ahead, and one that is busy follows the source. Costs are those of the ISA room; transfers share
  * one memory pipe. Times steer the order only: a wrong estimate costs time, never correctness. */
-#include "codegen/isa/timing.h"
 #include "codegen/deps.h"
 #include "codegen/select.h"
 
 #include <stdlib.h>
 
 #define WINDOW 48 /* instructions an engine looks ahead */
+#define BANKS 32
 #define GUESSES 4 /* of them, how many are judged before what they wait for has its time */
 
 typedef struct job {
@@ -105,44 +105,12 @@ ns(double v)
     return (cps_ps)(v * 1000.0);
 }
 
-// The engine times of an instruction, as a copy, matmul or fill of its size.
 static void
 unit_cost(order *o, const cps_tinst *x, job *j)
 {
-    const cps_tfunc *f = o->g->f;
-    const cps_tview *in = &f->views.data[x->out[0].id], *out = in;
-    for (int k = 0; k < x->nin; k++)
-        if (x->in[k].kind == CPS_TO_VIEW && cps_tview_elems(&f->views.data[x->in[k].id]) > 1) {
-            in = &f->views.data[x->in[k].id];
-            if (x->op != CPS_T_MATMUL)
-                break;
-        }
-    int64_t n = CPS_MAX(cps_tview_elems(in), cps_tview_elems(out));
-    cps_ap ap = {.nd = 1, .step = {1}, .num = {(uint16_t)CPS_MIN(n, 65535)}};
-    cps_bundle b;
-    if (x->op == CPS_T_MATMUL) {
-        b = cps_isa_new(CPS_INSN_MATMUL, o->g->t->gen);
-        cps_isa_set(&b, CPS_F_S3D3_MM_in_dtype, (uint64_t)cps_dtypes[in->dtype].wire);
-        cps_isa_set_ap(&b, CPS_F_S3D3_MM_src, &ap);
-        cps_isa_set_ap(&b, CPS_F_S3D3_MM_dst, &ap);
-        if (in->dtype == CPS_DT_FP32)
-            cps_isa_set(&b, CPS_F_S3D3_MM_fp32_mode, CPS_PE_FP32MODE_LOW_HIGH);
-    } else if (x->op == CPS_T_TENSOR_TENSOR) {
-        b = cps_isa_new(CPS_INSN_TENSOR_TENSOR_ARITH, o->g->t->gen);
-        cps_isa_set(&b, CPS_F_S3S3D3_TT_in0_in1_dtype, (uint64_t)cps_dtypes[in->dtype].wire * 17);
-        cps_isa_set_ap(&b, CPS_F_S3S3D3_TT_src0, &ap);
-        cps_isa_set_ap(&b, CPS_F_S3S3D3_TT_src1, &ap);
-        cps_isa_set_ap(&b, CPS_F_S3S3D3_TT_dst, &ap);
-    } else {
-        b = cps_isa_new(CPS_INSN_CAST, o->g->t->gen);
-        cps_isa_set(&b, CPS_F_S4D4_TR_in_dtype, (uint64_t)cps_dtypes[in->dtype].wire);
-        cps_isa_set(&b, CPS_F_S4D4_TR_out_dtype, (uint64_t)cps_dtypes[out->dtype].wire);
-        cps_isa_set_ap(&b, CPS_F_S4D4_TR_src, &ap);
-        cps_isa_set_ap(&b, CPS_F_S4D4_TR_dst, &ap);
-    }
     cps_cost c;
-    cps_timing(o->g->t, (cps_engine)x->engine, &b, &c);
-    j->occupy = c.occupy * (x->op == CPS_T_MATMUL && in->dtype == CPS_DT_FP32 ? 2 : 1);
+    cps_tile_cost(o->g, x, (cps_engine)x->engine, &c);
+    j->occupy = c.occupy;
     j->cross = CPS_MAX(c.cross, j->occupy);
     j->length = j->cross + ns(o->g->t->sync_semaphore_ns);
 }
@@ -178,6 +146,25 @@ accumulates(const cps_tinst *x)
     return x->nout > 1 || cps_tinst_get(x, CPS_TA_ACC, 0);
 }
 
+// PSUM banks that the last operation writes. Groups of one bank must not interleave: the start of
+// one clears the accumulation state of the whole bank.
+static uint32_t
+banks_of(const order *o)
+{
+    const cps_mop *m = &o->p.ops.data[o->p.ops.n - 1];
+    uint32_t banks = 0;
+    for (uint32_t k = 0; k < m->nacc; k++) {
+        const cps_macc *a = &o->p.accs.data[m->acc + k];
+        int64_t end = a->base + a->run;
+        for (int i = 0; i < a->nd; i++)
+            end += a->d[i].step * (a->d[i].num - 1);
+        if (a->space == CPS_PSUM && a->write)
+            for (int64_t b = a->base / CPS_PSUM_BANK; b <= (end - 1) / CPS_PSUM_BANK; b++)
+                banks |= 1u << (b % BANKS);
+    }
+    return banks;
+}
+
 // Jobs and dependences of instructions [from, to).
 static void
 build(order *o, uint32_t from, uint32_t to)
@@ -185,7 +172,8 @@ build(order *o, uint32_t from, uint32_t to)
     cps_map where;
     cps_map_init(&where, o->g->arena);
     cps_oplist found = {0};
-    uint32_t last_pe = UINT32_MAX, last_acc[CPS_ENGINES];
+    uint32_t last_bank[BANKS], last_acc[CPS_ENGINES];
+    memset(last_bank, 0xff, sizeof last_bank);
     memset(last_acc, 0xff, sizeof last_acc);
     o->n = to - from;
     o->jobs = cps_new_array(o->g->arena, job, o->n);
@@ -211,10 +199,13 @@ build(order *o, uint32_t from, uint32_t to)
         cps_deps_find(o->deps, i, &found);
         for (uint32_t k = 0; k < found.n; k++)
             link_jobs(o, found.data[k], i);
-        if (x->engine == CPS_PE) {
-            if (last_pe != UINT32_MAX)
-                link_jobs(o, last_pe, i);
-            last_pe = i;
+        uint32_t banks = x->engine == CPS_PE ? banks_of(o) : 0;
+        for (int k = 0; k < BANKS; k++) {
+            if (!(banks >> k & 1))
+                continue;
+            if (last_bank[k] != UINT32_MAX)
+                link_jobs(o, last_bank[k], i);
+            last_bank[k] = i;
         }
         if (accumulates(x)) {
             if (last_acc[x->engine] != UINT32_MAX)

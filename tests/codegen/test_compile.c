@@ -149,7 +149,7 @@ deep_patterns(void)
     CHECK(k != NULL);
     report(&p);
     if (k)
-        CHECK_INT(k->stream[CPS_DVE].code.n, 2 + 8);
+        CHECK_INT(k->stream[CPS_DVE].code.n, 1 + 2 + 8); // the fill, then both
     tp_free(&p);
 }
 
