@@ -229,6 +229,21 @@ cast_of_reshape(cps_rw *w, const cps_node *n)
     return cps_rw_set(w, n->out[0], cps_rw_reshape(w, x, t->rank, t->dim));
 }
 
+// A cast to a narrower float goes in front of a move: half the bytes travel, and it meets the
+// cast that widened them.
+static bool
+narrow_before_move(cps_rw *w, const cps_node *n)
+{
+    const cps_node *p = cps_rw_def(w, n->in[0]);
+    cps_dtype from = cps_rw_type(w, n->in[0])->dtype, to = cps_rw_type(w, n->out[0])->dtype;
+    if (!p || (p->op != CPS_OP_RESHAPE && p->op != CPS_OP_TRANSPOSE) ||
+        w->uses[n->in[0]] != 1 || !cps_dtype_is_float(from) || !cps_dtype_is_float(to) ||
+        cps_dtype_bytes(to) >= cps_dtype_bytes(from))
+        return false;
+    cps_val x = cps_b_cast(&w->b, cps_rw_new(w, p->in[0]), to);
+    return cps_rw_set(w, n->out[0], cps_rw_like(w, p, 1, &x));
+}
+
 /* ---- elementwise ---- */
 
 // Operands that are broadcasts lend their operand when the result keeps its shape.
@@ -438,6 +453,7 @@ static const rule_row rules[] = {
     {CPS_OP_CAST, no_move},
     {CPS_OP_CAST, cast_of_cast},
     {CPS_OP_CAST, cast_of_reshape},
+    {CPS_OP_CAST, narrow_before_move},
     {CPS_OP_ADD, const_second},
     {CPS_OP_MUL, const_second},
     {CPS_OP_MAX, const_second},

@@ -14,12 +14,23 @@
 enum { MM_X, MM_W, MM_BIAS, MM_RESIDUAL }; // operands of matmul
 enum { LN_X, LN_GAMMA, LN_BETA, LN_RESIDUAL };
 
-// The call behind v, through reshapes, when each step has one use.
+// A cast to fp32 from a narrower float: what --auto-cast=matmult puts behind a product.
+static bool
+widens(const cps_rw *w, const cps_node *n)
+{
+    if (n->op != CPS_OP_CAST || cps_rw_type(w, n->out[0])->dtype != CPS_DT_FP32)
+        return false;
+    cps_dtype from = cps_rw_type(w, n->in[0])->dtype;
+    return from == CPS_DT_BF16 || from == CPS_DT_FP16 || from == CPS_DT_TF32;
+}
+
+// The call behind v, through reshapes and widening casts, when each step has one use. The
+// operator computes in fp32 inside, so a bias or activation in front of the cast rounds once.
 static const cps_node *
 call_behind(const cps_rw *w, cps_val v, const char *callee)
 {
     const cps_node *n = cps_rw_def(w, v);
-    while (n && n->op == CPS_OP_RESHAPE && w->uses[v] == 1) {
+    while (n && (n->op == CPS_OP_RESHAPE || widens(w, n)) && w->uses[v] == 1) {
         v = n->in[0];
         n = cps_rw_def(w, v);
     }
@@ -54,8 +65,17 @@ again(cps_rw *w, const cps_node *call, const cps_node *n, int nin, int operand, 
     w->b.from = cps_rw_from(w, 2, both);
     cps_val y;
     const cps_type *t = cps_rw_type(w, n->out[0]);
-    return cps_call_make(w, &c, &y) &&
-           cps_rw_set(w, n->out[0], cps_rw_reshape(w, y, t->rank, t->dim));
+    if (!cps_call_make(w, &c, &y))
+        return false;
+    if (cps_rw_new_type(w, y)->dtype != t->dtype)
+        y = cps_b_cast(&w->b, y, t->dtype);
+    return cps_rw_set(w, n->out[0], cps_rw_reshape(w, y, t->rank, t->dim));
+}
+
+static cps_val
+as_type(cps_rw *w, cps_val v, cps_dtype t)
+{
+    return cps_rw_new_type(w, v)->dtype == t ? v : cps_b_cast(&w->b, v, t);
 }
 
 static bool
@@ -71,10 +91,11 @@ product_add(cps_rw *w, const cps_node *n)
         bool plain = !has(mm, MM_BIAS) && !cps_node_attr(mm, "act");
         if (plain && t->rank && t->dim[t->rank - 1] == y->dim[1] &&
             cps_match_vector(w, other, t, 1) &&
-            again(w, mm, n, 3, MM_BIAS, cps_rw_reshape(w, cps_rw_new(w, other), 1, &y->dim[1]),
+            again(w, mm, n, 3, MM_BIAS,
+                  as_type(w, cps_rw_reshape(w, cps_rw_new(w, other), 1, &y->dim[1]), y->dtype),
                   NULL))
             return true;
-        if (cps_type_eq(cps_rw_type(w, other), t) &&
+        if (cps_type_eq(cps_rw_type(w, other), t) && y->dtype == t->dtype &&
             again(w, mm, n, 4, MM_RESIDUAL, cps_rw_reshape(w, cps_rw_new(w, other), 2, y->dim),
                   NULL))
             return true;

@@ -94,6 +94,13 @@ take_mask(const cps_rw *w, cps_val mask, cps_val scores, attn *k)
 static bool scores(const cps_rw *w, cps_val v, attn *k, int depth);
 
 static bool
+float_cast(const cps_rw *w, const cps_node *n)
+{
+    return n && n->op == CPS_OP_CAST && cps_dtype_is_float(cps_rw_type(w, n->in[0])->dtype) &&
+           cps_dtype_is_float(cps_rw_type(w, n->out[0])->dtype);
+}
+
+static bool
 added_mask(const cps_rw *w, const cps_node *n, attn *k, int depth)
 {
     for (int i = 0; i < 2; i++) {
@@ -143,6 +150,8 @@ scores(const cps_rw *w, cps_val v, attn *k, int depth)
         k->qk = n;
         return true;
     }
+    if (float_cast(w, n)) // the operator keeps scores in fp32 anyway
+        return scores(w, n->in[0], k, depth - 1);
     if (n->op == CPS_OP_ADD && k->scale == 1)
         return added_mask(w, n, k, depth - 1);
     if (n->op == CPS_OP_SELECT && k->scale == 1)
@@ -261,8 +270,11 @@ cps_raise_attention(cps_rw *w, const cps_node *n)
     attn k = {.scale = 1};
     cps_val s, y;
     int axes;
-    if (n->op != CPS_OP_MATMUL || w->uses[n->in[0]] != 1 ||
-        !cps_match_softmax(w, n->in[0], &s, &axes, &k.t) || axes != 1)
+    if (n->op != CPS_OP_MATMUL || w->uses[n->in[0]] != 1)
+        return false;
+    const cps_node *cast = cps_rw_def(w, n->in[0]);
+    cps_val p = float_cast(w, cast) ? cast->in[0] : n->in[0];
+    if (w->uses[p] != 1 || !cps_match_softmax(w, p, &s, &axes, &k.t) || axes != 1)
         return false;
     // The scores feed the maximum and the difference (or the exponential alone).
     uint32_t uses = w->uses[s];
@@ -273,8 +285,10 @@ cps_raise_attention(cps_rw *w, const cps_node *n)
         return false;
     cps_val q = unscaled(w, k.qk->in[0], &k), kt = unscaled(w, k.qk->in[1], &k), v = n->in[1];
     const cps_type *out = cps_rw_type(w, n->out[0]);
-    if (!same_lead(cps_rw_type(w, q), out) || !same_lead(cps_rw_type(w, kt), out) ||
-        !same_lead(cps_rw_type(w, v), out))
+    cps_dtype dtype = out->dtype;
+    if (cps_rw_type(w, q)->dtype != dtype || cps_rw_type(w, kt)->dtype != dtype ||
+        cps_rw_type(w, v)->dtype != dtype || !same_lead(cps_rw_type(w, q), out) ||
+        !same_lead(cps_rw_type(w, kt), out) || !same_lead(cps_rw_type(w, v), out))
         return false;
     cps_trail_add(&k.t, n);
     w->b.from = cps_rw_from(w, k.t.n, k.t.node);
@@ -286,6 +300,8 @@ cps_raise_attention(cps_rw *w, const cps_node *n)
         int64_t dim[2];
         cps_rows_of(cps_rw_type(w, k.mask), dim);
         c.in[4] = cps_rw_reshape(w, cps_rw_new(w, k.mask), 2, dim);
+        if (cps_rw_new_type(w, c.in[4])->dtype != dtype)
+            c.in[4] = cps_b_cast(&w->b, c.in[4], dtype);
     }
     c.attr[0] = cps_a_bool("causal", k.causal);
     c.attr[1] = cps_a_float("scale", k.scale);

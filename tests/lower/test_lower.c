@@ -416,6 +416,9 @@ test_casts(void)
             const cps_func *f = r.m->funcs.data[0];
             cps_dtype out = f->vals.data[f->outputs.data[0]].type.dtype;
             CHECK_INT(out, i ? CPS_DT_BF16 : CPS_DT_FP32);
+            CHECK_INT(calls(r.m, "attention"), 2);
+            CHECK_INT(calls(r.m, "bmm"), 0);
+            CHECK_INT(calls(r.m, "unary"), 0);
             for (uint32_t k = 0; k < f->nodes.n; k++)
                 if (f->nodes.data[k].op == CPS_OP_CALL &&
                     strcmp(f->nodes.data[k].callee, "matmul") == 0)
@@ -440,6 +443,41 @@ test_pass_lists(void)
         CHECK_INT(cps_diags_code(r.d, 0), CPS_E7401);
     }
     end(&r);
+}
+
+// What a text names that the registry does not have, and a leaf that is asked for by name.
+static void
+test_calls_of_texts(void)
+{
+    static const char *const head = "copse.graph 1\nmodule \"t\"\nfunc @main {\n"
+                                    "  input %x: fp32[2,3]\n";
+    static const struct {
+        const char *call;
+        cps_code code;
+        const char *leaf;
+    } cases[] = {
+        {"@softmax %x : fp32[2,3]", CPS_CODE_NONE, "softmax_fast"},
+        {"@bogus %x : fp32[2,3]", CPS_E7402, NULL},
+        {"@softmax %x : fp32[3,2]", CPS_E7402, NULL},
+        {"@softmax %x, %x : fp32[2,3]", CPS_E7402, NULL},
+    };
+    for (size_t i = 0; i < cps_countof(cases); i++) {
+        run r;
+        begin(&r, i);
+        const char *text = cps_arena_printf(r.a, "%s  %%y = call %s\n  output \"y\" %%y\n}\n",
+                                            head, cases[i].call);
+        uint32_t src = cps_diags_source(r.d, "t.cir", text, strlen(text));
+        r.m = cps_ir_parse(r.a, text, strlen(text), src, r.d, NULL, NULL);
+        CHECK(r.m != NULL);
+        if (r.m) {
+            CHECK(lower(&r) == (cases[i].code == CPS_CODE_NONE));
+            if (cases[i].code != CPS_CODE_NONE)
+                CHECK_INT(cps_diags_code(r.d, 0), cases[i].code);
+            else
+                CHECK_STR(r.m->funcs.data[0]->nodes.data[0].pick->leaf, cases[i].leaf);
+        }
+        end(&r);
+    }
 }
 
 static void
@@ -747,6 +785,7 @@ main(int argc, char **argv)
     test_casts();
     test_pass_lists();
     test_canon();
+    test_calls_of_texts();
     test_wide_constant();
     for (uint64_t seed = 0; seed < 300; seed++)
         test_random(seed);
