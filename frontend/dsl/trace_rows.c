@@ -304,7 +304,7 @@ act_patterns(cps_xcover *c, unsigned f, cps_xid arg, int base, int64_t n)
 {
     const cps_xnode *x = cps_x_at(c->g, arg);
 
-    if (is_t(c, arg))
+    if (is_t(c, arg) || x->kind == CPS_X_NUM) // of a number: of a tile filled with it
         offer_act(c, f, (inside){.data = arg, .scale_num = 1, .covered = base}, n);
     if (x->kind != CPS_X_ALU || !(cps_x_inner(c, arg) || arg == c->at))
         return;
