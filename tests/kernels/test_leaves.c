@@ -140,7 +140,7 @@ index_bound(const cps_instance *i)
 {
     int64_t n = INT64_MAX;
     for (int k = 0; k < i->noperands; k++)
-        if (i->operand[k].present && cps_dtype_is_float(i->operand[k].type.dtype))
+        if (i->operand[k].present && i->operand[k].type.rank > 1)
             n = CPS_MIN(n, i->operand[k].type.dim[0]);
     return n == INT64_MAX ? 100 : n;
 }
