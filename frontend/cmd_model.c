@@ -96,6 +96,8 @@ cps_cmd_opt(cps_cli *c)
 cps_exit
 cps_cmd_list_operators(cps_cli *c)
 {
+    if (!cps_cli_word(c, CPS_OPT_FROM, "onnx", "onnx"))
+        return CPS_USAGE;
     const cps_onnx_row *rows;
     unsigned n = cps_onnx_rows(&rows);
     bool json = cps_cli_has(c, CPS_OPT_JSON);
