@@ -1,6 +1,6 @@
 /* Running host code: shared-object bytes are loaded from memory (memfd, so that no file is left
- * anywhere), called once and let go. Weights are the package's own mapped file, or a buffer laid out
- * here when the constants were never written to one. */
+ * anywhere), called once and let go. Weights are the package's own mapped file, or a buffer
+ * laid out here when the constants were never written to one. */
 #include "frontend/execute.h"
 
 #include "codegen/host/host.h"
@@ -160,7 +160,8 @@ cps_execute_host_so(cps_cli *c, const cps_package *p, const cps_io *in, cps_io *
     double wall;
     if (!p->host_so) {
         cps_error(c->diags, CPS_E8002, CPS_NOSPAN, "the package has no host.so");
-        cps_help(c->diags, "compile the model again; the host code generator must be installed");
+        cps_help(c->diags,
+                 "compile the model again; the host code generator must be installed");
         return false;
     }
     if (!load(c, p->host_so, p->host_so_bytes, &l))

@@ -7,7 +7,9 @@
 enum {
     L1_PANEL = 32 << 10,  // bytes of a panel of B
     L2_BLOCK = 256 << 10, // bytes of a block of A
-    MAX_ROWS = 14
+    MAX_ROWS = 14,
+    FAR_ROWS = 2048, // bytes between rows that are far apart
+    STREAMS = 8
 };
 
 // Cycles of one step along k of a tile: two multiply-adds, two loads a cycle, and no fewer sums
@@ -66,6 +68,10 @@ cps_host_tile_of(host_mm *q, int lanes, int registers)
         t->kc = cps_round_up(cps_ceil_div(q->k, cps_ceil_div(q->k, most)), 8);
         t->kc = CPS_MIN(t->kc, q->k);
     }
+    // A few rows against wide rows of B: B comes from memory once, in as many streams as the
+    // hardware follows, and the sums wait in the first-level cache.
+    if (!narrow && tiles == 1 && !t->pack_b && q->n * size >= FAR_ROWS && q->m <= 4)
+        t->kc = CPS_MIN(q->k, STREAMS);
     t->a_stride = cps_round_up(t->kc, lanes) + lanes;
     bool sets = q->a.rs * size % 2048 == 0 && tiles > 1 && q->m > 4;
     t->pack_a = panels > 1 && (narrow || q->a.cs != 1 || sets);
