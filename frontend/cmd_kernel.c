@@ -251,7 +251,17 @@ run(cps_cli *c)
 
     cps_candidate *cand = NULL;
     double rtol = 1e-5, atol = 1e-6;
-    const char *emit = cps_cli_str(c, CPS_OPT_EMIT, NULL);
+    const char *emit = cps_cli_has(c, CPS_OPT_EMIT) ? cps_cli_word(c, CPS_OPT_EMIT, "", "graph tile asm")
+                                                    : NULL;
+    if (cps_cli_has(c, CPS_OPT_EMIT) && !emit)
+        return CPS_USAGE;
+    if (emit && !strcmp(emit, "graph")) {
+        cps_buf text = {0};
+        cps_ir_print(m, &text);
+        fwrite(text.data, 1, text.n, stdout);
+        cps_buf_fini(&text);
+        return CPS_OK;
+    }
     if (!strcmp(on, "ref")) {
         rep.leaf = "reference";
         double t0 = cps_now_ms();

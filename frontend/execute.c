@@ -32,6 +32,7 @@ cps_execute_ref(cps_cli *c, const cps_module *m, const cps_func *f, const cps_io
     // Outputs are compared unrounded: a last cast to the storage type is left out.
     cps_func g = *f;
     g.outputs.data = cps_new_array(c->arena, cps_val, nout + 1);
+    g.outputs.n = nout; // what inout operands are left as stands behind the results
     for (unsigned k = 0; k < nout; k++) {
         cps_val v = f->outputs.data[k];
         uint32_t def = f->vals.data[v].def;

@@ -647,6 +647,10 @@ arglist:
 arg:
     expr { $$ = (cps_ast_arg){NONAME, $1, @$}; }
   | T_NAME ':' expr { $$ = (cps_ast_arg){$1, $3, @$}; }
+  | "op"[word] ':' expr { // an operand of some intrinsics has the name of the reserved word
+        cps_sym sym = cps_sym_intern(p->syms, "op");
+        $$ = (cps_ast_arg){{sym, "op", @word}, $expr, @$};
+    }
   ;
 
 %%

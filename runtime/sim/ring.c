@@ -390,9 +390,20 @@ compress(cps_sim *s, block *b, const runlist *l, rectvec *list)
     const uint64_t *at = l->at.data;
     uint32_t n = l->at.n;
     for (uint32_t i = 0; i < n;) {
-        uint32_t same = 1;
-        while (i + same < n && l->len.data[i + same] == l->len.data[i])
+        // A footprint lies in one variable or memory: an accumulating transfer reads source and
+        // destination in turn, and those runs must not become one sequence.
+        uint32_t same = 1, var;
+        space sp;
+        int64_t off;
+        bool known = addr_resolve(s, at[i], l->len.data[i], &sp, &var, &off);
+        while (i + same < n && l->len.data[i + same] == l->len.data[i]) {
+            uint32_t v2;
+            space sp2;
+            if (!known || !addr_resolve(s, at[i + same], l->len.data[i], &sp2, &v2, &off) ||
+                sp2 != sp || (sp == SP_HBM && v2 != var))
+                break;
             same++;
+        }
         int64_t step[4], num[4];
         int nd = 0;
         uint32_t group = 1;
