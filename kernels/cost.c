@@ -1,5 +1,6 @@
-/* The one cost model: named terms of a `cost` clause to nanoseconds. The estimate is the largest
- * term (engines and memory overlap) plus what every kernel pays at its start and end. */
+/* The one cost model: named terms of a `cost` clause to nanoseconds. The estimate is the
+ * largest term (engines and memory overlap) plus what every kernel pays at its start and end.
+ */
 #include "kernels/registry.h"
 
 #include <math.h>
@@ -7,8 +8,8 @@
 // Host figures for ranking only: a clock and a memory rate of a current core.
 static const double HOST_GHZ = 3.0, HOST_BYTES_PER_NS = 12.0;
 
-// Bytes per ns of a core's share of NeuronLink: chip figures of the hardware pages over its cores
-// (384 GB/s over 2, 1.28 TB/s over 8, 2.56 TB/s over 8).
+// Bytes per ns of a core's share of NeuronLink: chip figures of the hardware pages over its
+// cores (384 GB/s over 2, 1.28 TB/s over 8, 2.56 TB/s over 8).
 static const double link_rate[CPS_GENS] = {192, 160, 320};
 
 static double
@@ -37,7 +38,8 @@ cps_cost_ns(const cps_target *t, const cps_costs *c, const char **bound)
         term(c->host_cycles / HOST_GHZ, "cycles", &most, &b);
         term(c->hbm / HOST_BYTES_PER_NS, "hbm", &most, &b);
     } else {
-        const double mhz[CPS_ENGINES] = {t->pe_sustained_mhz > 0 ? t->pe_sustained_mhz : t->pe_mhz,
+        const double mhz[CPS_ENGINES] = {t->pe_sustained_mhz > 0 ? t->pe_sustained_mhz
+                                                                 : t->pe_mhz,
                                          t->act_mhz, t->pool_mhz, t->dve_mhz, t->sp_mhz};
         for (int e = 0; e < CPS_ENGINES; e++)
             if (mhz[e] > 0)
@@ -46,7 +48,8 @@ cps_cost_ns(const cps_target *t, const cps_costs *c, const char **bound)
             term(c->hbm / t->hbm_core_bytes_per_ns, "hbm", &most, &b);
         term(c->link / link_rate[t->gen], "link", &most, &b);
         // Load to first byte and its receipt, store and its acknowledgement, the launch itself.
-        fixed = t->run_launch_ns + 2 * t->dma_start_ns + t->dma_receipt_ns + t->dma_store_ack_ns;
+        fixed =
+            t->run_launch_ns + 2 * t->dma_start_ns + t->dma_receipt_ns + t->dma_store_ack_ns;
     }
     if (bound)
         *bound = b;

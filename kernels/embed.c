@@ -1,5 +1,6 @@
 /* Build tool: `embed OUT ROOT FILE...` writes the kernel sources and their index as a C table.
- * FILEs are paths inside ROOT, in the order they shall have; the output depends on them alone. */
+ * FILEs are paths inside ROOT, in the order they shall have; the output depends on them alone.
+ */
 #include "kernels/index.h"
 
 #include <ctype.h>
@@ -84,10 +85,12 @@ put_targets(FILE *o, const cps_scan_item *x)
     bool first = true;
     fputc('"', o);
     for (size_t i = 0; i < x->ntargets;) {
-        while (i < x->ntargets && !isalnum((unsigned char)x->targets[i]) && x->targets[i] != '_')
+        while (i < x->ntargets && !isalnum((unsigned char)x->targets[i]) &&
+               x->targets[i] != '_')
             i++;
         size_t b = i;
-        while (i < x->ntargets && (isalnum((unsigned char)x->targets[i]) || x->targets[i] == '_'))
+        while (i < x->ntargets &&
+               (isalnum((unsigned char)x->targets[i]) || x->targets[i] == '_'))
             i++;
         if (i > b)
             fprintf(o, "%s%.*s", first ? "" : " ", (int)(i - b), x->targets + b);
@@ -108,7 +111,8 @@ main(int argc, char **argv)
         return 1;
     }
     fputs("// Made by kernels/embed.c from the .cps files; do not edit.\n"
-          "#include \"kernels/index.h\"\n#include \"kernels/registry.h\"\n\n", o);
+          "#include \"kernels/index.h\"\n#include \"kernels/registry.h\"\n\n",
+          o);
     for (size_t i = 0; i < n; i++) {
         s[i].path = argv[i + 3];
         s[i].text = slurp(argv[2], s[i].path, &s[i].n);

@@ -19,8 +19,8 @@ enum { // field ids; never reused
 void
 cps_key_field(cps_buf *parts, uint16_t id, const void *bytes, uint32_t n)
 {
-    uint8_t head[6] = {(uint8_t)id, (uint8_t)(id >> 8), (uint8_t)n, (uint8_t)(n >> 8),
-                       (uint8_t)(n >> 16), (uint8_t)(n >> 24)};
+    uint8_t head[6] = {(uint8_t)id,       (uint8_t)(id >> 8), (uint8_t)n,
+                       (uint8_t)(n >> 8), (uint8_t)(n >> 16), (uint8_t)(n >> 24)};
     cps_buf_put(parts, head, sizeof(head));
     if (n)
         cps_buf_put(parts, bytes, n);
@@ -96,11 +96,21 @@ print_attr(const cps_attr *x, cps_buf *out)
 {
     cps_buf_printf(out, "%s=", x->key);
     switch (x->kind) {
-    case CPS_A_INT: cps_buf_printf(out, "%lld", (long long)x->i); break;
-    case CPS_A_FLOAT: cps_buf_put_double(out, x->f); break;
-    case CPS_A_BOOL: cps_buf_puts(out, x->i ? "true" : "false"); break;
-    case CPS_A_STR: cps_buf_puts(out, x->s ? x->s : ""); break;
-    case CPS_A_DTYPE: cps_buf_puts(out, cps_dtype_name((cps_dtype)x->i)); break;
+    case CPS_A_INT:
+        cps_buf_printf(out, "%lld", (long long)x->i);
+        break;
+    case CPS_A_FLOAT:
+        cps_buf_put_double(out, x->f);
+        break;
+    case CPS_A_BOOL:
+        cps_buf_puts(out, x->i ? "true" : "false");
+        break;
+    case CPS_A_STR:
+        cps_buf_puts(out, x->s ? x->s : "");
+        break;
+    case CPS_A_DTYPE:
+        cps_buf_puts(out, cps_dtype_name((cps_dtype)x->i));
+        break;
     case CPS_A_INTS:
         cps_buf_putc(out, '[');
         for (uint32_t k = 0; k < x->n; k++)

@@ -1,5 +1,5 @@
-/* Selection among candidates (middle-end reference 6.5): a forced leaf or the lowest modelled cost,
- * ties by priority, then by name. */
+/* Selection among candidates (middle-end reference 6.5): a forced leaf or the lowest modelled
+ * cost, ties by priority, then by name. */
 #include "kernels/registry.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
-/* Finds `op`, `block` and `leaf` at file level of a .cps text. Only brackets, comments, strings and
- * words matter; whether the text is right is the parser's business. Plain libc: the build's own
- * generator uses it too. */
+/* Finds `op`, `block` and `leaf` at file level of a .cps text. Only brackets, comments, strings
+ * and words matter; whether the text is right is the parser's business. Plain libc: the build's
+ * own generator uses it too. */
 #include "kernels/index.h"
 
 #include <ctype.h>

@@ -1,5 +1,5 @@
-/* The registry's function table over the kernel language: the index decides which files matter, the
- * module set parses them, instance.c and the tracer do the work. */
+/* The registry's function table over the kernel language: the index decides which files matter,
+ * the module set parses them, instance.c and the tracer do the work. */
 #include "frontend/dsl/registry.h"
 
 #include "frontend/dsl/body.h"
@@ -41,7 +41,8 @@ read_file(void *user, const char *path, const char **text, size_t *n)
     return false;
 }
 
-// Parses and checks a file once; whether it is free of errors. Other files' mistakes are theirs.
+// Parses and checks a file once; whether it is free of errors. Other files' mistakes are
+// theirs.
 static bool
 load(reg *r, unsigned source)
 {
@@ -108,7 +109,8 @@ static const char *
 signature(reg *r, const cps_ast_operand *o)
 {
     cps_buf b = {0};
-    cps_buf_printf(&b, "%s%s%s[", o->inout ? "inout " : "", o->name.text, o->optional ? "?" : "");
+    cps_buf_printf(&b, "%s%s%s[", o->inout ? "inout " : "", o->name.text,
+                   o->optional ? "?" : "");
     for (uint32_t i = 0; i < o->n; i++)
         cps_buf_printf(&b, "%s%s", i ? "," : "", cps_ast_expr_text(r->arena, o->extent[i]));
     cps_buf_putc(&b, ']');
@@ -142,7 +144,8 @@ describe(reg *r, const cps_kernel_def *k, cps_opinfo *out)
     const cps_dsl_op *o = cps_dsl_find_op(r->set, k->name);
     if (!o)
         return false;
-    *out = (cps_opinfo){.name = k->name, .file = r->files.data[k->source].path,
+    *out = (cps_opinfo){.name = k->name,
+                        .file = r->files.data[k->source].path,
                         .tree = o->ast->block ? "blocks" : "reference"};
     for (uint32_t i = 0; i < o->ast->noperand && i < CPS_MAX_OPERANDS; i++) {
         out->operand[out->noperands++] = signature(r, &o->ast->operand[i]);
@@ -202,8 +205,15 @@ make(void *self, cps_arena *a, const char *op, int ndims, const char *const *dim
 {
     reg *r = self;
     const cps_dsl_op *o = need_op(r, op, d);
-    cps_words w = {.ndim = ndims, .nwith = nwith, .nattr = nattr, .dim = dim, .size = value,
-                   .dtype = dtype, .with = with, .attr = attr, .text = text};
+    cps_words w = {.ndim = ndims,
+                   .nwith = nwith,
+                   .nattr = nattr,
+                   .dim = dim,
+                   .size = value,
+                   .dtype = dtype,
+                   .with = with,
+                   .attr = attr,
+                   .text = text};
     return o && cps_dsl_make(r->set, a, o, &w, t, cores, out, d);
 }
 
@@ -253,7 +263,8 @@ candidates(void *self, cps_arena *a, const cps_instance *i, cps_candidate **out,
         if (!cps_streq(def.op, i->op) || !serves(def.targets, i->target))
             continue;
         cps_candidate c = {.leaf = def.name};
-        const cps_dsl_leaf *l = load(r, def.source) ? cps_dsl_find_leaf(r->set, def.name) : NULL;
+        const cps_dsl_leaf *l =
+            load(r, def.source) ? cps_dsl_find_leaf(r->set, def.name) : NULL;
         if (!l || !cps_dsl_candidate(r->set, a, l, i, NULL, 0, &c, d)) {
             c = (cps_candidate){.leaf = def.name, .nreasons = 1};
             c.reason = cps_new_array(a, const char *, 1);
@@ -280,12 +291,17 @@ trace(void *self, cps_arena *a, const cps_instance *i, const cps_candidate *c, i
         return NULL;
     }
     if (!i->target) {
-        cps_error(d, CPS_E2309, l->ast->name.span, "leaf `%s` leaves no tile program on the host",
-                  c->leaf);
+        cps_error(d, CPS_E2309, l->ast->name.span,
+                  "leaf `%s` leaves no tile program on the host", c->leaf);
         return NULL;
     }
-    cps_trace_opts opts = {.set = r->set, .leaf = l, .op = o, .inst = i, .nconfig = c->nconfig,
-                           .config = c->config, .core = core};
+    cps_trace_opts opts = {.set = r->set,
+                           .leaf = l,
+                           .op = o,
+                           .inst = i,
+                           .nconfig = c->nconfig,
+                           .config = c->config,
+                           .core = core};
     return cps_dsl_trace(a, &opts, d);
 }
 
@@ -324,8 +340,8 @@ add_def(reg *r, cps_kernel_def k, cps_diags *d)
     if (k.kind == 'L') {
         for (uint32_t i = 0; i < r->leaves.n; i++)
             if (cps_streq(r->leaves.data[i].name, k.name)) {
-                cps_error(d, CPS_E2203, CPS_NOSPAN, "leaf `%s` is declared in %s and in %s", k.name,
-                          r->files.data[r->leaves.data[i].source].path,
+                cps_error(d, CPS_E2203, CPS_NOSPAN, "leaf `%s` is declared in %s and in %s",
+                          k.name, r->files.data[r->leaves.data[i].source].path,
                           r->files.data[k.source].path);
                 return false;
             }
@@ -336,7 +352,8 @@ add_def(reg *r, cps_kernel_def k, cps_diags *d)
     uint64_t *at = cps_map_at_str(&r->op_at, k.name, &fresh);
     if (!fresh) {
         cps_error(d, CPS_E2203, CPS_NOSPAN, "operator `%s` is declared in %s and in %s", k.name,
-                  r->files.data[r->ops.data[*at - 1].source].path, r->files.data[k.source].path);
+                  r->files.data[r->ops.data[*at - 1].source].path,
+                  r->files.data[k.source].path);
         return false;
     }
     cps_vec_push(r->arena, &r->ops, k);
@@ -362,7 +379,8 @@ target_words(cps_arena *a, const char *s, size_t n)
 }
 
 bool
-cps_dsl_registry_add(cps_registry *api, const char *path, const char *text, size_t n, cps_diags *d)
+cps_dsl_registry_add(cps_registry *api, const char *path, const char *text, size_t n,
+                     cps_diags *d)
 {
     reg *r = api->self;
     unsigned source = r->files.n;
@@ -371,7 +389,8 @@ cps_dsl_registry_add(cps_registry *api, const char *path, const char *text, size
 
     cps_vec_push(r->arena, &r->files, ((file){.path = path, .text = text, .n = n}));
     for (size_t at = 0; cps_kernel_scan(text, n, &at, &x);) {
-        cps_kernel_def k = {.kind = x.kind, .source = source,
+        cps_kernel_def k = {.kind = x.kind,
+                            .source = source,
                             .name = cps_arena_strndup(r->arena, x.name, x.nname)};
         if (x.kind == 'L') {
             k.op = cps_arena_strndup(r->arena, x.op, x.nop);
@@ -393,14 +412,24 @@ cps_dsl_registry_create(cps_arena *a, cps_diags *d)
     r->set->find = find_op;
     cps_map_init(&r->op_at, a);
     for (unsigned i = 0; i < cps_kernel_source_count; i++)
-        cps_vec_push(a, &r->files, ((file){.path = cps_kernel_sources[i].path,
-                                          .text = cps_kernel_sources[i].text,
-                                          .n = cps_kernel_sources[i].n}));
+        cps_vec_push(a, &r->files,
+                     ((file){.path = cps_kernel_sources[i].path,
+                             .text = cps_kernel_sources[i].text,
+                             .n = cps_kernel_sources[i].n}));
     for (unsigned i = 0; i < cps_kernel_def_count; i++)
         add_def(r, cps_kernel_defs[i], d);
-    r->api = (cps_registry){.self = r, .ops = ops, .op = op, .find_op = find, .leaves = leaves,
-                            .leaf = leaf, .make = make, .infer = infer, .candidates = candidates,
-                            .trace = trace, .body = body, .calls = calls,
+    r->api = (cps_registry){.self = r,
+                            .ops = ops,
+                            .op = op,
+                            .find_op = find,
+                            .leaves = leaves,
+                            .leaf = leaf,
+                            .make = make,
+                            .infer = infer,
+                            .candidates = candidates,
+                            .trace = trace,
+                            .body = body,
+                            .calls = calls,
                             .minimum = minimum};
     return &r->api;
 }

@@ -1,8 +1,10 @@
-/* The tracer: hooks of the evaluator, marks, the binding of an instance, and the end of a trace.
+/* The tracer: hooks of the evaluator, marks, the binding of an instance, and the end of a
+ * trace.
  *
  * In: a leaf, a complete instance, resolved params. Out: the tile program of one core, or
- * diagnostics. Holds: the same input gives the same program; nothing of the target's resources is
- * decided here but what the text pins. Not here: capacity, addresses, engine balance, semaphores. */
+ * diagnostics. Holds: the same input gives the same program; nothing of the target's resources
+ * is decided here but what the text pins. Not here: capacity, addresses, engine balance,
+ * semaphores. */
 #include "frontend/dsl/trace_priv.h"
 
 #include "frontend/dsl/builtin.h"
@@ -29,8 +31,9 @@ mark_int(cps_tracer *t, const cps_ast_mark *m, int64_t lo, int64_t hi, int64_t *
     if (!cps_eval_int(&t->ev, m->value, "the operand of a mark", out))
         return false;
     if (*out < lo || *out > hi)
-        return cps_eval_error(&t->ev, CPS_E4106, m->value->span, "`%s` is %lld to %lld, not %lld",
-                              m->name.text, (long long)lo, (long long)hi, (long long)*out);
+        return cps_eval_error(&t->ev, CPS_E4106, m->value->span,
+                              "`%s` is %lld to %lld, not %lld", m->name.text, (long long)lo,
+                              (long long)hi, (long long)*out);
     return true;
 }
 
@@ -61,8 +64,11 @@ mark_reduce(cps_tracer *t, const cps_ast_mark *m, cps_trmarks *out)
     static const struct {
         const char *name;
         cps_alu op;
-    } ops[] = {{"add", CPS_ALU_ADD}, {"max", CPS_ALU_MAX}, {"min", CPS_ALU_MIN},
-               {"multiply", CPS_ALU_MULT}, {"mult", CPS_ALU_MULT}};
+    } ops[] = {{"add", CPS_ALU_ADD},
+               {"max", CPS_ALU_MAX},
+               {"min", CPS_ALU_MIN},
+               {"multiply", CPS_ALU_MULT},
+               {"mult", CPS_ALU_MULT}};
     cps_cv v;
 
     out->red_op = CPS_ALU_BYPASS;
@@ -103,8 +109,13 @@ cps_tr_marks(cps_tracer *t, const cps_ast_marks *ms, cps_trmarks *out)
 {
     static const char *const via[] = {"static", "swdge", "hwdge", "elements"};
 
-    *out = (cps_trmarks){.on = CPS_ENGINE_ANY, .bufs = -1, .at = -1, .bank = -1, .parts = -1,
-                         .align = -1, .via = -1};
+    *out = (cps_trmarks){.on = CPS_ENGINE_ANY,
+                         .bufs = -1,
+                         .at = -1,
+                         .bank = -1,
+                         .parts = -1,
+                         .align = -1,
+                         .via = -1};
     for (uint32_t i = 0; i < ms->n; i++) {
         const cps_ast_mark *m = &ms->mark[i];
         const char *w = m->name.text;
@@ -163,11 +174,16 @@ describe(cps_eval *ev, cps_cv v)
         return cps_arena_printf(t->keep, "a %s %s", cps_view_shape(t->keep, w),
                                 w->space == CPS_HBM ? "tensor" : "tile");
     }
-    case CPS_TR_EXPR: return "an expression of tiles";
-    case CPS_TR_REG: return "a register";
-    case CPS_TR_COND: return "a comparison of registers";
-    case CPS_TR_PRODUCT: return "a product";
-    default: return NULL;
+    case CPS_TR_EXPR:
+        return "an expression of tiles";
+    case CPS_TR_REG:
+        return "a register";
+    case CPS_TR_COND:
+        return "a comparison of registers";
+    case CPS_TR_PRODUCT:
+        return "a product";
+    default:
+        return NULL;
     }
 }
 
@@ -175,19 +191,27 @@ static cps_flow
 run(cps_tracer *t, const cps_ast_stmt *s)
 {
     switch (s->kind) {
-    case CPS_ST_STORE: return cps_tr_declare(t, CPS_AST_AS(store, s));
-    case CPS_ST_ASSIGN: return cps_tr_assign_stmt(t, CPS_AST_AS(assign, s));
-    case CPS_ST_CALL: return cps_tr_call_stmt(t, CPS_AST_AS(callst, s));
-    case CPS_ST_LOOP: return cps_tr_loop(t, CPS_AST_AS(loop, s));
-    case CPS_ST_WHEN: return cps_tr_when(t, CPS_AST_AS(if, s));
-    case CPS_ST_LABEL: return cps_tr_label(t, CPS_AST_AS(label, s));
-    case CPS_ST_STAGE: return cps_tr_stage(t, CPS_AST_AS(stage, s));
+    case CPS_ST_STORE:
+        return cps_tr_declare(t, CPS_AST_AS(store, s));
+    case CPS_ST_ASSIGN:
+        return cps_tr_assign_stmt(t, CPS_AST_AS(assign, s));
+    case CPS_ST_CALL:
+        return cps_tr_call_stmt(t, CPS_AST_AS(callst, s));
+    case CPS_ST_LOOP:
+        return cps_tr_loop(t, CPS_AST_AS(loop, s));
+    case CPS_ST_WHEN:
+        return cps_tr_when(t, CPS_AST_AS(if, s));
+    case CPS_ST_LABEL:
+        return cps_tr_label(t, CPS_AST_AS(label, s));
+    case CPS_ST_STAGE:
+        return cps_tr_stage(t, CPS_AST_AS(stage, s));
     case CPS_ST_WHILE:
         cps_eval_error(&t->ev, CPS_E2309, s->span,
                        "tile programs have no loop with an open number of rounds");
         cps_help(t->d, "`loop i in 0..n` with n in a register, and `when` inside");
         return CPS_FLOW_FAIL;
-    default: return CPS_FLOW_PASS;
+    default:
+        return CPS_FLOW_PASS;
     }
 }
 
@@ -251,8 +275,8 @@ extent_names(cps_tracer *t, const cps_ast_operand *o)
 static bool
 bind_argument(cps_tracer *t, const cps_ast_operand *o, const cps_operand *x, cps_role role)
 {
-    cps_trstore *s = cps_tr_argument(t, o->name.text, role, &x->type, x->order, extent_names(t, o),
-                                     o->span);
+    cps_trstore *s =
+        cps_tr_argument(t, o->name.text, role, &x->type, x->order, extent_names(t, o), o->span);
     if (s)
         cps_eval_define(&t->ev, o->name.text, cps_cv_opaque(CPS_TR_VIEW, &s->view), o->span);
     return s != NULL;
@@ -262,11 +286,16 @@ static cps_cv
 param_value(cps_tracer *t, const cps_attr *x)
 {
     switch (x->kind) {
-    case CPS_A_INT: return cps_cv_int(x->i);
-    case CPS_A_FLOAT: return cps_cv_float(x->f);
-    case CPS_A_BOOL: return cps_cv_bool(x->i != 0);
-    case CPS_A_DTYPE: return cps_cv_dtype((cps_dtype)x->i);
-    default: return cps_cv_str(cps_arena_strdup(t->keep, x->s ? x->s : ""));
+    case CPS_A_INT:
+        return cps_cv_int(x->i);
+    case CPS_A_FLOAT:
+        return cps_cv_float(x->f);
+    case CPS_A_BOOL:
+        return cps_cv_bool(x->i != 0);
+    case CPS_A_DTYPE:
+        return cps_cv_dtype((cps_dtype)x->i);
+    default:
+        return cps_cv_str(cps_arena_strdup(t->keep, x->s ? x->s : ""));
     }
 }
 
@@ -310,8 +339,12 @@ prepend(cps_tracer *t)
 cps_tfunc *
 cps_dsl_trace(cps_arena *a, const cps_trace_opts *o, cps_diags *d)
 {
-    cps_tracer t = {.out = a, .keep = cps_arena_create(), .scratch = cps_arena_create(), .d = d,
-                    .t = o->inst->target, .o = o};
+    cps_tracer t = {.out = a,
+                    .keep = cps_arena_create(),
+                    .scratch = cps_arena_create(),
+                    .d = d,
+                    .t = o->inst->target,
+                    .o = o};
     cps_xgraph base;
     unsigned before = cps_diags_errors(d);
 
@@ -319,9 +352,16 @@ cps_dsl_trace(cps_arena *a, const cps_trace_opts *o, cps_diags *d)
     t.f = cps_tile_new(a, o->leaf->ast->name.text, t.t->name);
     t.f->core = o->core;
     t.f->cores = CPS_MAX(1, o->inst->cores);
-    cps_eval_config c = {.arena = t.keep, .diags = d, .set = o->set, .module = o->leaf->module,
-                         .target = t.t, .core = o->core, .cores = t.f->cores,
-                         .step_limit = o->step_limit, .hooks = &hooks, .user = &t};
+    cps_eval_config c = {.arena = t.keep,
+                         .diags = d,
+                         .set = o->set,
+                         .module = o->leaf->module,
+                         .target = t.t,
+                         .core = o->core,
+                         .cores = t.f->cores,
+                         .step_limit = o->step_limit,
+                         .hooks = &hooks,
+                         .user = &t};
     cps_eval_init(&t.ev, &c);
     cps_map_init(&t.rings, t.keep);
     cps_map_init(&t.hoisted, t.keep);

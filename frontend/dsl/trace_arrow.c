@@ -1,8 +1,10 @@
-/* Arrows: `d <- s` is a DMA. Copies, casts, broadcasts to `[all, n]`, transposes, indirect rows,
- * register offsets, lists of the package, and staging tiles for what engines compute first.
+/* Arrows: `d <- s` is a DMA. Copies, casts, broadcasts to `[all, n]`, transposes, indirect
+ * rows, register offsets, lists of the package, and staging tiles for what engines compute
+ * first.
  *
- * Both sides end up as views whose axes pair in row-major order, the partition axis first; a folded
- * side becomes [rows, folds, ...] for whole folds and one more transfer for a ragged last fold. */
+ * Both sides end up as views whose axes pair in row-major order, the partition axis first; a
+ * folded side becomes [rows, folds, ...] for whole folds and one more transfer for a ragged
+ * last fold. */
 #include "frontend/dsl/trace_priv.h"
 
 #include <stdio.h>
@@ -172,7 +174,8 @@ transpose(arrow *w, const cps_view *d, const cps_view *s)
         axis_first(&y, y.paxis);
     if (x.space != CPS_HBM && x.paxis > 0)
         axis_first(&x, x.paxis);
-    return put(w, i, &y, false, 0, false, w->src_at) && put(w, i, &x, true, 0, false, w->dst_at);
+    return put(w, i, &y, false, 0, false, w->src_at) &&
+           put(w, i, &x, true, 0, false, w->dst_at);
 }
 
 static bool
@@ -185,13 +188,16 @@ no_transpose(arrow *w, const cps_view *d, const cps_view *s)
                        "a DMA transposes 2-byte data, `%s` holds %s", s->name,
                        cps_dtype_name(s->dtype));
     else if (d->dtype != s->dtype)
-        cps_eval_error(&t->ev, CPS_E5204, w->src_at, "a DMA transpose does not convert %s to %s",
-                       cps_dtype_name(s->dtype), cps_dtype_name(d->dtype));
+        cps_eval_error(&t->ev, CPS_E5204, w->src_at,
+                       "a DMA transpose does not convert %s to %s", cps_dtype_name(s->dtype),
+                       cps_dtype_name(d->dtype));
     else
         cps_eval_error(&t->ev, CPS_E5204, w->src_at, "%s has no DMA transpose", t->t->name);
-    cps_note(t->d, CPS_NOSPAN, "the contiguous axis of `%s` is not that of `%s`", s->name, d->name);
-    cps_help(t->d, "load it as it lies and transpose on the PE (psum t[k, m] = x[m, k]'), or take "
-                   "element-wise descriptors: `via elements`");
+    cps_note(t->d, CPS_NOSPAN, "the contiguous axis of `%s` is not that of `%s`", s->name,
+             d->name);
+    cps_help(t->d,
+             "load it as it lies and transpose on the PE (psum t[k, m] = x[m, k]'), or take "
+             "element-wise descriptors: `via elements`");
     return false;
 }
 
@@ -233,7 +239,8 @@ rows_of(arrow *w, const cps_view *v, int k, int64_t lo, int64_t n, int64_t fold,
 
     for (int i = 0; i < v->nd; i++)
         sub[i] = (cps_vsub){.kind = CPS_VS_ALL};
-    sub[k] = (cps_vsub){.kind = CPS_VS_SLICE, .lo = lo, .hi = lo + n, .has_hi = true, .step = 1};
+    sub[k] =
+        (cps_vsub){.kind = CPS_VS_SLICE, .lo = lo, .hi = lo + n, .has_hi = true, .step = 1};
     if (!cps_view_index(&part, v, v->nd, sub, t->keep, &bad, &e))
         return cps_tr_fail(t, w->src_at, &e);
     if (n <= fold) {
@@ -245,7 +252,10 @@ rows_of(arrow *w, const cps_view *v, int k, int64_t lo, int64_t n, int64_t fold,
     int at = 0;
     for (int side = 0; side < 2; side++) {
         for (int i = 0; i < part.nd; i++)
-            at += snprintf(pat + at, sizeof(pat) - (size_t)at, i != k ? "%c " : side ? "y z " : "(z y) ",
+            at += snprintf(pat + at, sizeof(pat) - (size_t)at,
+                           i != k ? "%c "
+                           : side ? "y z "
+                                  : "(z y) ",
                            letter[i]);
         if (side == 0)
             at += snprintf(pat + at, sizeof(pat) - (size_t)at, "-> ");
@@ -343,7 +353,8 @@ pair(arrow *w, const cps_view *d, const cps_view *s)
     }
     if (pd >= 0 && ps >= 0 && pd != ps) {
         cps_eval_error(&w->t->ev, CPS_E5201, w->dst_at,
-                       "the partitions of `%s` would go to another axis of `%s`", s->name, d->name);
+                       "the partitions of `%s` would go to another axis of `%s`", s->name,
+                       d->name);
         cps_help(w->t->d, "transpose on the PE, or copy through an hbm tensor");
         return false;
     }
@@ -419,7 +430,8 @@ list_fill(cps_tracer *t, cps_cv v, cps_span at, cps_dtype dt, char **p)
         return true;
     }
     if (!cps_cv_num(v, &x))
-        return cps_eval_error(&t->ev, CPS_E2301, at, "a list of the package holds numbers, not %s",
+        return cps_eval_error(&t->ev, CPS_E2301, at,
+                              "a list of the package holds numbers, not %s",
                               cps_eval_describe(&t->ev, v));
     if (cps_dtype_is_int(dt) && v.kind == CPS_V_INT)
         cps_from_i64(dt, *p, v.u.i);
@@ -481,9 +493,8 @@ staging(arrow *w, const cps_view *dst, cps_cv v)
         if (src->paxis > 0) // a transposed tile: its shape as read
             d[src->paxis].fold = 0;
     } else {
-        const cps_xnode *n = v.kind == CPS_V_OPAQUE
-                                 ? cps_x_at(t->graph, ((const cps_trexpr *)v.u.p)->id)
-                                 : NULL;
+        const cps_xnode *n =
+            v.kind == CPS_V_OPAQUE ? cps_x_at(t->graph, ((const cps_trexpr *)v.u.p)->id) : NULL;
         if (n && (n->rows || n->nfree)) {
             d[nd++].num = n->rows ? n->rows : 1;
             for (int i = 0; i < n->nfree; i++)
@@ -495,13 +506,13 @@ staging(arrow *w, const cps_view *dst, cps_cv v)
     }
     if (nd == 1)
         d[nd++].num = 1;
-    return cps_tr_tile(t, cps_arena_printf(t->keep, "%s_out", dst->name), CPS_SBUF, dst->dtype, nd,
-                       d, w->site, 1, w->m->bufs, t->at);
+    return cps_tr_tile(t, cps_arena_printf(t->keep, "%s_out", dst->name), CPS_SBUF, dst->dtype,
+                       nd, d, w->site, 1, w->m->bufs, t->at);
 }
 
 bool
-cps_tr_arrow(cps_tracer *t, const cps_view *dst, cps_span dst_at, cps_cv value, cps_span value_at,
-             bool add, const cps_trmarks *m, const void *site)
+cps_tr_arrow(cps_tracer *t, const cps_view *dst, cps_span dst_at, cps_cv value,
+             cps_span value_at, bool add, const cps_trmarks *m, const void *site)
 {
     arrow w = {.t = t, .m = m, .dst_at = dst_at, .src_at = value_at, .add = add, .site = site};
     const cps_view *s = cps_tr_view(value);
@@ -517,16 +528,23 @@ cps_tr_arrow(cps_tracer *t, const cps_view *dst, cps_span dst_at, cps_cv value, 
     if (!s && !computed && !cps_cv_num(value, &num)) {
         if (value.kind == CPS_V_OPAQUE && value.tag == CPS_TR_PRODUCT)
             return cps_tr_node(t, value, value_at) != 0;
-        return cps_eval_error(&t->ev, CPS_E2301, value_at,
-                              "the source of an arrow must be a tensor, a tile, an expression or "
-                              "a list, not %s", cps_eval_describe(&t->ev, value));
+        return cps_eval_error(
+            &t->ev, CPS_E2301, value_at,
+            "the source of an arrow must be a tensor, a tile, an expression or "
+            "a list, not %s",
+            cps_eval_describe(&t->ev, value));
     }
     cps_trstore *stage = staging(&w, dst, value);
     if (!stage)
         return false;
     // Marks go with the part they mean: reduce with the expression, the rest with the transfer.
-    cps_trmarks compute = {.on = CPS_ENGINE_ANY, .red = m->red, .red_at = m->red_at,
-                           .red_op = m->red_op, .onto = m->onto, .via = -1, .bufs = -1};
+    cps_trmarks compute = {.on = CPS_ENGINE_ANY,
+                           .red = m->red,
+                           .red_at = m->red_at,
+                           .red_op = m->red_op,
+                           .onto = m->onto,
+                           .via = -1,
+                           .bufs = -1};
     return cps_tr_assign(t, &stage->view, value_at, value, value_at, &compute, site) &&
            move(&w, dst, &stage->view);
 }

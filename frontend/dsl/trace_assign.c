@@ -1,6 +1,6 @@
-/* Assignments: the expression is covered by the combining table and the plan becomes instructions.
- * A destination over several folds is done fold-wise: whole folds in one go, a ragged last fold by
- * instructions of its own. */
+/* Assignments: the expression is covered by the combining table and the plan becomes
+ * instructions. A destination over several folds is done fold-wise: whole folds in one go, a
+ * ragged last fold by instructions of its own. */
 #include "frontend/dsl/trace_priv.h"
 
 #include <math.h>
@@ -43,23 +43,39 @@ cut_graph(cps_tracer *t, const cps_xgraph *from, cps_xgraph *to, int64_t lo, int
             r = cps_x_tile(to, v, x.at, &e);
             break;
         }
-        case CPS_X_NUM: r = cps_x_num(to, x.num, x.is_int, x.at); break;
+        case CPS_X_NUM:
+            r = cps_x_num(to, x.num, x.is_int, x.at);
+            break;
         case CPS_X_INDEX:
             r = cps_x_index(to, x.base, x.channel, x.col, x.rows, x.free[0], x.at);
             break;
-        case CPS_X_ALU: r = cps_x_alu(to, (cps_alu)x.sub, a, b, x.at, &e); break;
-        case CPS_X_FUNC: r = cps_x_func(to, (cps_actfn)x.sub, a, x.at); break;
-        case CPS_X_RECIP: r = cps_x_div(to, cps_x_num(to, 1, true, x.at), a, x.at, &e); break;
-        case CPS_X_REDUCE: r = cps_x_reduce(to, (cps_alu)x.sub, a, x.axes, x.at, &e); break;
-        case CPS_X_SELECT: r = cps_x_select(to, a, b, c, x.at, &e); break;
-        case CPS_X_PREV: r = cps_x_prev(to, x.at); break;
+        case CPS_X_ALU:
+            r = cps_x_alu(to, (cps_alu)x.sub, a, b, x.at, &e);
+            break;
+        case CPS_X_FUNC:
+            r = cps_x_func(to, (cps_actfn)x.sub, a, x.at);
+            break;
+        case CPS_X_RECIP:
+            r = cps_x_div(to, cps_x_num(to, 1, true, x.at), a, x.at, &e);
+            break;
+        case CPS_X_REDUCE:
+            r = cps_x_reduce(to, (cps_alu)x.sub, a, x.axes, x.at, &e);
+            break;
+        case CPS_X_SELECT:
+            r = cps_x_select(to, a, b, c, x.at, &e);
+            break;
+        case CPS_X_PREV:
+            r = cps_x_prev(to, x.at);
+            break;
         case CPS_X_SCAN: {
             cps_xid in = cps_x_alu(to, (cps_alu)x.sub, a, cps_x_prev(to, x.at), x.at, &e);
             in = in ? cps_x_alu(to, (cps_alu)x.sub2, in, b, x.at, &e) : 0;
             r = in ? cps_x_scan(to, in, c, x.at, &e) : 0;
             break;
         }
-        case CPS_X_KINDS: r = UINT32_MAX; break; // shapes between: not needed again
+        case CPS_X_KINDS:
+            r = UINT32_MAX;
+            break; // shapes between: not needed again
         }
         if (r == 0)
             return cps_tr_fail(t, x.at, &e);
@@ -72,8 +88,7 @@ cut_graph(cps_tracer *t, const cps_xgraph *from, cps_xgraph *to, int64_t lo, int
 
 // The view spread over the free axes of the instruction by steps of 0.
 static bool
-spread(const cps_view *v, int nfree, const int64_t *free_, cps_view *out,
-       cps_view_err *e)
+spread(const cps_view *v, int nfree, const int64_t *free_, cps_view *out, cps_view_err *e)
 {
     int64_t want = 1, have = 1;
     int at[CPS_VIEW_AXES], n = 0;
@@ -249,7 +264,8 @@ reduce_in(stmt *s, cps_tinst *i, const cps_xinst *x)
         axes = part.nd;
         if (w.nd + part.nd > CPS_TILE_DIMS)
             return cps_eval_error(&t->ev, CPS_E3108, at,
-                                  "the view needs more than %d access dimensions", CPS_TILE_DIMS);
+                                  "the view needs more than %d access dimensions",
+                                  CPS_TILE_DIMS);
         memcpy(&w.d[w.nd], part.d, (size_t)part.nd * sizeof(part.d[0]));
         w.nd += part.nd;
     }
@@ -280,7 +296,8 @@ emit_one(stmt *s, const cps_xinst *x)
             return false;
     } else {
         for (int k = 0; k < 3; k++)
-            if (x->in[k].kind && !put_in(s, i, &x->in[k], cps_tr_scalar(x->op, k), nfree, free_))
+            if (x->in[k].kind &&
+                !put_in(s, i, &x->in[k], cps_tr_scalar(x->op, k), nfree, free_))
                 return false;
     }
     set_attrs(i, x);
@@ -317,7 +334,8 @@ emit_plan(stmt *s)
             d[nd++].num = x->free[j];
         if (nd == 1)
             d[nd++].num = 1;
-        s->temp[k] = cps_tr_tile(t, "tmp", CPS_SBUF, x->dtype, nd, d, s->site, 16 + k, -1, t->at);
+        s->temp[k] =
+            cps_tr_tile(t, "tmp", CPS_SBUF, x->dtype, nd, d, s->site, 16 + k, -1, t->at);
         if (!s->temp[k])
             return false;
     }
@@ -344,8 +362,15 @@ cover(cps_tracer *t, cps_xgraph *g, cps_xid root, cps_xid dst, cps_span dst_at, 
                   "a number above 2^24 meets 32-bit integers in fp32 arithmetic");
         cps_help(t->d, "make every operand and the result i32 or u32");
     }
-    stmt s = {.t = t, .g = g, .plan = &plan, .m = m, .site = site, .dst = dst, .red = red,
-              .dst_at = dst_at, .red_at = m->red_at};
+    stmt s = {.t = t,
+              .g = g,
+              .plan = &plan,
+              .m = m,
+              .site = site,
+              .dst = dst,
+              .red = red,
+              .dst_at = dst_at,
+              .red_at = m->red_at};
     return emit_plan(&s);
 }
 
@@ -382,8 +407,10 @@ cps_tr_assign(cps_tracer *t, const cps_view *dst, cps_span dst_at, cps_cv value,
     cps_xid root, d, red = 0;
 
     if (dst->space == CPS_HBM) {
-        cps_eval_error(&t->ev, CPS_E3205, dst_at, "`%s` is an hbm tensor, and engines do not reach "
-                                                  "HBM", dst->name);
+        cps_eval_error(&t->ev, CPS_E3205, dst_at,
+                       "`%s` is an hbm tensor, and engines do not reach "
+                       "HBM",
+                       dst->name);
         cps_help(t->d, "write it with an arrow: %s[...] <- ...;", dst->name);
         return false;
     }
@@ -441,8 +468,7 @@ compound(cps_tracer *t, const cps_ast_assign *s, const cps_view *dst, cps_cv val
     if (h == CPS_HOOK_PASS)
         return cps_eval_error(&t->ev, CPS_E2302, s->set_span, "`%s` cannot combine these",
                               cps_ast_sets[s->set].text);
-    return h == CPS_HOOK_DONE &&
-           cps_tr_assign(t, dst, s->dst->span, sum, s->value->span, m, s);
+    return h == CPS_HOOK_DONE && cps_tr_assign(t, dst, s->dst->span, sum, s->value->span, m, s);
 }
 
 cps_flow

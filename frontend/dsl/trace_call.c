@@ -1,6 +1,6 @@
-/* Intrinsics: every row of the instruction table as a call with named operands, plus fence() and
- * barrier(). Operands are checked against the row (intrinsic.def); what the tile verifier knows
- * about dtypes and sizes stays there. */
+/* Intrinsics: every row of the instruction table as a call with named operands, plus fence()
+ * and barrier(). Operands are checked against the row (intrinsic.def); what the tile verifier
+ * knows about dtypes and sizes stays there. */
 #include "frontend/dsl/trace_priv.h"
 
 #include <string.h>
@@ -151,9 +151,9 @@ put_in(cps_tracer *t, cps_tinst *i, const cps_ast_arg *a, bool scalar, int64_t r
     if (v.kind == CPS_V_OPAQUE && v.tag == CPS_TR_REG && scalar)
         return cps_tr_reg_operand(t, v, a->value->span, &i->in[i->nin++]);
     if (!scalar || !cps_cv_num(v, &num))
-        return cps_eval_error(&t->ev, CPS_E5122, a->value->span, "`%s` must be a tile%s, not %s",
-                              a->name.text, scalar ? " or a number" : "",
-                              cps_eval_describe(&t->ev, v));
+        return cps_eval_error(&t->ev, CPS_E5122, a->value->span,
+                              "`%s` must be a tile%s, not %s", a->name.text,
+                              scalar ? " or a number" : "", cps_eval_describe(&t->ev, v));
     i->in[i->nin] = cps_to_imm((float)num);
     if (v.kind == CPS_V_INT) {
         i->in[i->nin].is_int = true;
@@ -191,7 +191,9 @@ put_attr(cps_tracer *t, cps_tinst *i, const word *w, const cps_ast_arg *a)
     case CPS_TK_ALU:
     case CPS_TK_FUNC: {
         const char *s = word_of(t, a->value);
-        n = !s ? -1 : cps_tattrs[key].kind == CPS_TK_ALU ? cps_alu_parse(s) : cps_actfn_parse(s);
+        n = !s                                   ? -1
+            : cps_tattrs[key].kind == CPS_TK_ALU ? cps_alu_parse(s)
+                                                 : cps_actfn_parse(s);
         if (n < 0)
             return cps_eval_error(&t->ev, CPS_E5122, a->value->span, "`%s` is no %s",
                                   cps_ast_expr_text(t->keep, a->value),
@@ -221,8 +223,8 @@ put_attr(cps_tracer *t, cps_tinst *i, const word *w, const cps_ast_arg *a)
         cps_tlist l = {0};
         if (!cps_eval_expr(&t->ev, a->value, &v))
             return false;
-        bool ok = (v.kind == CPS_V_LIST || v.kind == CPS_V_TUPLE) &&
-                  v.u.seq->n <= cps_countof(l.v);
+        bool ok =
+            (v.kind == CPS_V_LIST || v.kind == CPS_V_TUPLE) && v.u.seq->n <= cps_countof(l.v);
         for (uint32_t k = 0; ok && k < v.u.seq->n; k++) {
             ok = v.u.seq->item[k].kind == CPS_V_INT && v.u.seq->item[k].u.i >= INT32_MIN &&
                  v.u.seq->item[k].u.i <= INT32_MAX;
@@ -349,8 +351,9 @@ barrier(cps_tracer *t, const cps_ast_call *c)
     if (c->n)
         return cps_eval_error(&t->ev, CPS_E5122, c->head.span, "barrier() takes no operands");
     if (t->ev.c.cores > 1)
-        return cps_eval_error(&t->ev, CPS_E5122, c->head.span,
-                              "tile programs have no instruction that waits for the other core");
+        return cps_eval_error(
+            &t->ev, CPS_E5122, c->head.span,
+            "tile programs have no instruction that waits for the other core");
     (void)cps_tr_begin(t, CPS_T_FENCE, NULL); // one core: its own order is all there is
     return true;
 }
@@ -362,8 +365,9 @@ intrinsic(cps_tracer *t, const cps_ast_callst *s)
     cps_trmarks m;
 
     if (c->fn->kind != CPS_EX_NAME)
-        return cps_eval_error(&t->ev, CPS_E2202, c->fn->span, "a statement calls a fn or an "
-                                                              "intrinsic by name");
+        return cps_eval_error(&t->ev, CPS_E2202, c->fn->span,
+                              "a statement calls a fn or an "
+                              "intrinsic by name");
     const char *name = CPS_AST_AS(ref, c->fn)->name.text;
     if (!cps_tr_marks(t, &s->marks, &m))
         return false;
@@ -388,8 +392,10 @@ intrinsic(cps_tracer *t, const cps_ast_callst *s)
                    f->op == CPS_T_DMA_TRANSPOSE;
         return own ? special(t, c, f, &m) : generic(t, c, f, &m);
     }
-    cps_eval_error(&t->ev, CPS_E2202, c->fn->span, "`%s` is neither a fn nor an instruction of tile "
-                                                   "programs", name);
+    cps_eval_error(&t->ev, CPS_E2202, c->fn->span,
+                   "`%s` is neither a fn nor an instruction of tile "
+                   "programs",
+                   name);
     return false;
 }
 

@@ -1,5 +1,5 @@
-/* The cover: from the root down, the best row at each node, temporaries for what it leaves open.
- * See trace_combine.h for the rule; the rows stand in trace_rows.c and trace_select.c. */
+/* The cover: from the root down, the best row at each node, temporaries for what it leaves
+ * open. See trace_combine.h for the rule; the rows stand in trace_rows.c and trace_select.c. */
 #include "frontend/dsl/trace_cover.h"
 
 #include <float.h>
@@ -33,14 +33,15 @@ cps_x_offer(cps_xcover *c, cps_xcand k, int n, const cps_engine *engines, int64_
         return;
     }
     k.engine = engines[at];
-    cps_xcost cost = {.op = k.op, .engine = k.engine, .n = elems, .out = c->out,
-                      .acc = k.red || k.scratch};
+    cps_xcost cost = {
+        .op = k.op, .engine = k.engine, .n = elems, .out = c->out, .acc = k.red || k.scratch};
     if (k.scratch)
         cost.out = NULL;
     for (int i = 0; i < 3; i++)
         if ((k.in[i].need == CPS_XN_TILE || k.in[i].need == CPS_XN_SBUF ||
              k.in[i].need == CPS_XN_INT || k.in[i].need == CPS_XN_MASK ||
-             k.in[i].need == CPS_XN_LIKE) && cost.nin < 2)
+             k.in[i].need == CPS_XN_LIKE) &&
+            cost.nin < 2)
             cost.in[cost.nin++] = k.in[i].node ? cps_x_view(c, k.in[i].node) : NULL;
     if (k.set >> CPS_TA_OP0 & 1)
         cost.op0 = (cps_alu)k.attr[CPS_TA_OP0];
@@ -77,14 +78,18 @@ temp_dtype(const cps_xcover *c, cps_xid i)
         return CPS_DT_I32;
     if (n->kind == CPS_X_ALU)
         switch (n->sub) {
-        case CPS_ALU_BITWISE_AND: case CPS_ALU_BITWISE_OR: case CPS_ALU_BITWISE_XOR:
-        case CPS_ALU_LOGICAL_SHIFT_LEFT: case CPS_ALU_LOGICAL_SHIFT_RIGHT:
+        case CPS_ALU_BITWISE_AND:
+        case CPS_ALU_BITWISE_OR:
+        case CPS_ALU_BITWISE_XOR:
+        case CPS_ALU_LOGICAL_SHIFT_LEFT:
+        case CPS_ALU_LOGICAL_SHIFT_RIGHT:
         case CPS_ALU_ARITH_SHIFT_RIGHT: {
             cps_xid x = cps_x_at(c->g, n->a)->kind == CPS_X_NUM ? n->b : n->a;
             const cps_view *v = cps_x_view(c, x);
             return v ? v->dtype : temp_dtype(c, x);
         }
-        default: break;
+        default:
+            break;
         }
     return CPS_DT_FP32;
 }
@@ -166,8 +171,8 @@ resolve(cps_xcover *c, const cps_xslot *s, cps_xval *out)
         return true;
     case CPS_XN_INT:
         if (n.kind == CPS_X_NUM) {
-            *out = (cps_xval){.kind = CPS_XV_HOIST, .num = n.num, .is_int = true,
-                              .dtype = CPS_DT_I32};
+            *out = (cps_xval){
+                .kind = CPS_XV_HOIST, .num = n.num, .is_int = true, .dtype = CPS_DT_I32};
             return true;
         }
         if (!v || v->space == CPS_PSUM)
@@ -193,7 +198,8 @@ resolve(cps_xcover *c, const cps_xslot *s, cps_xval *out)
             *out = (cps_xval){.kind = CPS_XV_HOIST, .num = n.num, .dtype = CPS_DT_FP32};
             return true;
         }
-        if (!v || (v->dtype != CPS_DT_FP32 && v->dtype != CPS_DT_FP16 && v->dtype != CPS_DT_BF16))
+        if (!v ||
+            (v->dtype != CPS_DT_FP32 && v->dtype != CPS_DT_FP16 && v->dtype != CPS_DT_BF16))
             return v ? temp_as(c, s->node, CPS_DT_FP32, out) : temp_of(c, s->node, out);
         *out = node;
         return true;
@@ -241,14 +247,30 @@ operator_name(cps_xcover *c, const cps_xnode *n)
 {
     const char *s;
     switch (n->kind) {
-    case CPS_X_ALU: s = cps_alu_name(n->sub); break;
-    case CPS_X_FUNC: s = cps_actfn_name(n->sub); break;
-    case CPS_X_REDUCE: s = cps_arena_printf(c->g->arena, "%s over axes", cps_alu_name(n->sub)); break;
-    case CPS_X_SELECT: s = "select"; break;
-    case CPS_X_SCAN: s = "scan"; break;
-    case CPS_X_RECIP: s = "1 / x"; break;
-    case CPS_X_PREV: s = "prev"; break;
-    default: s = "the value"; break;
+    case CPS_X_ALU:
+        s = cps_alu_name(n->sub);
+        break;
+    case CPS_X_FUNC:
+        s = cps_actfn_name(n->sub);
+        break;
+    case CPS_X_REDUCE:
+        s = cps_arena_printf(c->g->arena, "%s over axes", cps_alu_name(n->sub));
+        break;
+    case CPS_X_SELECT:
+        s = "select";
+        break;
+    case CPS_X_SCAN:
+        s = "scan";
+        break;
+    case CPS_X_RECIP:
+        s = "1 / x";
+        break;
+    case CPS_X_PREV:
+        s = "prev";
+        break;
+    default:
+        s = "the value";
+        break;
     }
     return s ? s : "operator";
 }
@@ -266,19 +288,21 @@ uncovered(cps_xcover *c, cps_xid id)
         *c->e = (cps_view_err){
             .code = CPS_E5104,
             .text = cps_arena_printf(a, "both operands of %s are in PSUM", name),
-            .note = cps_arena_printf(a, "the vector engine reads at most one PSUM operand "
-                                        "(instruction table, %s: confirmed)", name),
-            .help = v ? cps_arena_printf(a, "copy one to sbuf first; copying %s costs %lld cycles",
-                                         cps_view_shape(a, v),
-                                         (long long)CPS_MAX(64, cps_view_free(v)))
+            .note = cps_arena_printf(a,
+                                     "the vector engine reads at most one PSUM operand "
+                                     "(instruction table, %s: confirmed)",
+                                     name),
+            .help = v ? cps_arena_printf(
+                            a, "copy one to sbuf first; copying %s costs %lld cycles",
+                            cps_view_shape(a, v), (long long)CPS_MAX(64, cps_view_free(v)))
                       : NULL};
         return false;
     }
     if (c->wrong_engine) {
-        *c->e = (cps_view_err){
-            .code = CPS_E5102,
-            .text = cps_arena_printf(a, "no instruction for `%s` runs on %s", operator_name(c, n),
-                                     cps_engine_name(c->pin))};
+        *c->e = (cps_view_err){.code = CPS_E5102,
+                               .text = cps_arena_printf(a, "no instruction for `%s` runs on %s",
+                                                        operator_name(c, n),
+                                                        cps_engine_name(c->pin))};
         return false;
     }
     *c->e = (cps_view_err){
@@ -385,7 +409,8 @@ count_uses(cps_xcover *c, cps_xid i)
         count_uses(c, n.c);
 }
 
-// Row 22 holds for the whole statement: every tile and the destination 32-bit integers, + - * only.
+// Row 22 holds for the whole statement: every tile and the destination 32-bit integers, + - *
+// only.
 static bool
 all_ints(const cps_xgraph *g, cps_xid i, bool *any)
 {
@@ -399,7 +424,8 @@ all_ints(const cps_xgraph *g, cps_xid i, bool *any)
     case CPS_X_INDEX:
         return true;
     case CPS_X_ALU:
-        return (n->sub == CPS_ALU_ADD || n->sub == CPS_ALU_SUBTRACT || n->sub == CPS_ALU_MULT) &&
+        return (n->sub == CPS_ALU_ADD || n->sub == CPS_ALU_SUBTRACT ||
+                n->sub == CPS_ALU_MULT) &&
                all_ints(g, n->a, any) && all_ints(g, n->b, any);
     default:
         return false;
@@ -449,11 +475,15 @@ reduce_apart(cps_xcover *c, cps_xid root, cps_xval dst, const cps_view *dv)
 }
 
 bool
-cps_x_cover(cps_xgraph *g, cps_xid root, const cps_xdst *dst, const cps_target *t, cps_xplan *plan,
-            cps_view_err *e)
+cps_x_cover(cps_xgraph *g, cps_xid root, const cps_xdst *dst, const cps_target *t,
+            cps_xplan *plan, cps_view_err *e)
 {
     // Covering adds no nodes, so the tables fit.
-    cps_xcover c = {.g = g, .t = t, .dst = dst, .plan = plan, .e = e,
+    cps_xcover c = {.g = g,
+                    .t = t,
+                    .dst = dst,
+                    .plan = plan,
+                    .e = e,
                     .uses = cps_new_array(g->arena, uint32_t, g->n.n),
                     .done = cps_new_array(g->arena, cps_xval, g->n.n)};
     const cps_xnode *d = cps_x_at(g, dst->node), *r = cps_x_at(g, root);
@@ -471,8 +501,9 @@ cps_x_cover(cps_xgraph *g, cps_xid root, const cps_xdst *dst, const cps_target *
         for (int i = 0; i < r->nfree; i++)
             have = cps_arena_printf(g->arena, "%s, %lld", have, (long long)r->free[i]);
         *e = (cps_view_err){.code = CPS_E3202,
-                            .text = cps_arena_printf(g->arena, "a %s] value does not fit `%s` %s",
-                                                     have, d->view->name, want)};
+                            .text =
+                                cps_arena_printf(g->arena, "a %s] value does not fit `%s` %s",
+                                                 have, d->view->name, want)};
         return false;
     }
     count_uses(&c, root);
@@ -515,13 +546,20 @@ static const char *
 val_text(cps_arena *a, const cps_xgraph *g, const cps_xval *v)
 {
     switch (v->kind) {
-    case CPS_XV_NODE: return cps_x_at(g, v->id)->view->name;
-    case CPS_XV_TEMP: return cps_arena_printf(a, "t%u", v->id);
-    case CPS_XV_NUM: return cps_arena_printf(a, "%.9g", v->num);
-    case CPS_XV_HOIST: return cps_arena_printf(a, "{%.9g}", v->num);
-    case CPS_XV_DST: return "dst";
-    case CPS_XV_RED: return "red";
-    default: return "-";
+    case CPS_XV_NODE:
+        return cps_x_at(g, v->id)->view->name;
+    case CPS_XV_TEMP:
+        return cps_arena_printf(a, "t%u", v->id);
+    case CPS_XV_NUM:
+        return cps_arena_printf(a, "%.9g", v->num);
+    case CPS_XV_HOIST:
+        return cps_arena_printf(a, "{%.9g}", v->num);
+    case CPS_XV_DST:
+        return "dst";
+    case CPS_XV_RED:
+        return "red";
+    default:
+        return "-";
     }
 }
 

@@ -1,10 +1,11 @@
 /* The combining table: which instructions an expression becomes.
  *
- * A statement's expression is a small graph of nodes, equal ones shared. cps_x_cover covers it by
- * rows of the table: of the rows that match at the root the one that covers most operators, of
- * those the cheapest in cycles, of those the first; what is not covered becomes an fp32 temporary
- * and is treated alike. The result is a list of instructions on nodes, temporaries, numbers and
- * the destination. Nothing here knows the syntax tree or touches the tile program. */
+ * A statement's expression is a small graph of nodes, equal ones shared. cps_x_cover covers it
+ * by rows of the table: of the rows that match at the root the one that covers most operators,
+ * of those the cheapest in cycles, of those the first; what is not covered becomes an fp32
+ * temporary and is treated alike. The result is a list of instructions on nodes, temporaries,
+ * numbers and the destination. Nothing here knows the syntax tree or touches the tile program.
+ */
 #ifndef CPS_DSL_TRACE_COMBINE_H
 #define CPS_DSL_TRACE_COMBINE_H
 
@@ -13,12 +14,12 @@
 #include "frontend/dsl/trace_view.h"
 
 typedef enum cps_xkind {
-    CPS_X_TILE,   /* a view on chip */
-    CPS_X_NUM,    /* a number */
-    CPS_X_INDEX,  /* base + channel * partition + col * column: row() and col() and their sums */
-    CPS_X_ALU,    /* a `sub` b; comparisons give 1.0 or 0.0 */
-    CPS_X_FUNC,   /* activation function `sub` of a */
-    CPS_X_RECIP,  /* 1 / a */
+    CPS_X_TILE,  /* a view on chip */
+    CPS_X_NUM,   /* a number */
+    CPS_X_INDEX, /* base + channel * partition + col * column: row() and col() and their sums */
+    CPS_X_ALU,   /* a `sub` b; comparisons give 1.0 or 0.0 */
+    CPS_X_FUNC,  /* activation function `sub` of a */
+    CPS_X_RECIP, /* 1 / a */
     CPS_X_REDUCE, /* `sub` over the last `axes` free axes of a */
     CPS_X_SELECT, /* a ? b : c */
     CPS_X_SCAN,   /* r = (a `sub` r) `sub2` b, from c */
@@ -63,7 +64,8 @@ cps_xid cps_x_tile(cps_xgraph *g, const cps_view *v, cps_span at, cps_view_err *
 cps_xid cps_x_num(cps_xgraph *g, double v, bool is_int, cps_span at);
 cps_xid cps_x_index(cps_xgraph *g, int64_t base, int64_t channel, int64_t col, int64_t rows,
                     int64_t cols, cps_span at);
-cps_xid cps_x_alu(cps_xgraph *g, cps_alu op, cps_xid a, cps_xid b, cps_span at, cps_view_err *e);
+cps_xid cps_x_alu(cps_xgraph *g, cps_alu op, cps_xid a, cps_xid b, cps_span at,
+                  cps_view_err *e);
 cps_xid cps_x_div(cps_xgraph *g, cps_xid a, cps_xid b, cps_span at, cps_view_err *e);
 cps_xid cps_x_func(cps_xgraph *g, cps_actfn f, cps_xid a, cps_span at);
 cps_xid cps_x_reduce(cps_xgraph *g, cps_alu op, cps_xid a, int axes, cps_span at,
@@ -82,19 +84,19 @@ bool cps_x_meet(const cps_xgraph *g, cps_xid a, cps_xid b, int64_t *rows, int *n
 /* ---- what comes out ---- */
 typedef enum cps_xval_kind {
     CPS_XV_NONE,
-    CPS_XV_NODE, /* a TILE node of the graph */
-    CPS_XV_TEMP, /* index into plan->temps */
-    CPS_XV_NUM,  /* immediate */
+    CPS_XV_NODE,  /* a TILE node of the graph */
+    CPS_XV_TEMP,  /* index into plan->temps */
+    CPS_XV_NUM,   /* immediate */
     CPS_XV_HOIST, /* a [p,1] tile that holds a number */
-    CPS_XV_DST,  /* the destination */
-    CPS_XV_RED   /* the target of `reduce into` */
+    CPS_XV_DST,   /* the destination */
+    CPS_XV_RED    /* the target of `reduce into` */
 } cps_xval_kind;
 
 typedef struct cps_xval {
     cps_xval_kind kind;
     uint32_t id;
     double num;
-    bool is_int;   /* NUM, HOIST: an integer */
+    bool is_int;     /* NUM, HOIST: an integer */
     cps_dtype dtype; /* HOIST */
 } cps_xval;
 
@@ -115,24 +117,24 @@ typedef struct cps_xinst {
     cps_xval in[3];
     uint32_t set;
     int32_t attr[CPS_TATTRS];
-    int64_t col;   /* IOTA, AFFINE_SELECT: index step per column */
-    int axes;      /* TENSOR_REDUCE: reduced free axes of in[0] */
+    int64_t col; /* IOTA, AFFINE_SELECT: index step per column */
+    int axes;    /* TENSOR_REDUCE: reduced free axes of in[0] */
     int64_t cycles;
 } cps_xinst;
 
 typedef struct cps_xdst {
-    cps_xid node;     /* the destination as a TILE node */
-    cps_xid red;      /* target of `reduce`, as a TILE node; 0 none */
+    cps_xid node; /* the destination as a TILE node */
+    cps_xid red;  /* target of `reduce`, as a TILE node; 0 none */
     cps_alu red_op;
     bool onto;
-    cps_engine pin;   /* CPS_ENGINE_ANY */
+    cps_engine pin; /* CPS_ENGINE_ANY */
 } cps_xdst;
 
 typedef struct cps_xplan {
     CPS_VEC(cps_xinst) insts;
     CPS_VEC(cps_xtemp) temps;
-    cps_span at;      /* of the operator an error is about */
-    bool warn_int;    /* 32-bit integers in floating arithmetic with numbers above 2^24 */
+    cps_span at;   /* of the operator an error is about */
+    bool warn_int; /* 32-bit integers in floating arithmetic with numbers above 2^24 */
 } cps_xplan;
 
 /* False after *e (plan->at is the place). */

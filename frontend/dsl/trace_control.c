@@ -1,5 +1,6 @@
-/* The hardware's own control: registers, `loop`, `when`, labels. Register arithmetic stays affine
- * (reg * mul + add) as long as it can, so that an offset like `ds(r * M + 5, n)` costs nothing. */
+/* The hardware's own control: registers, `loop`, `when`, labels. Register arithmetic stays
+ * affine (reg * mul + add) as long as it can, so that an offset like `ds(r * M + 5, n)` costs
+ * nothing. */
 #include "frontend/dsl/trace_priv.h"
 
 #include <string.h>
@@ -21,8 +22,13 @@ cps_tr_reg_value(cps_tracer *t, uint32_t reg, int64_t mul, int64_t add)
 static uint32_t
 new_reg(cps_tracer *t, const char *name, const void *site, uint32_t k, cps_span at)
 {
-    cps_tbuf b = {.name = name, .space = CPS_REG, .dtype = CPS_DT_I32,
-                  .pin_byte = -1, .pin_bank = -1, .pin_part = -1, .loc = at};
+    cps_tbuf b = {.name = name,
+                  .space = CPS_REG,
+                  .dtype = CPS_DT_I32,
+                  .pin_byte = -1,
+                  .pin_bank = -1,
+                  .pin_part = -1,
+                  .loc = at};
     b.ring = cps_tr_ring(t, site, k, &b.turn);
     return cps_tile_buf(t->f, b);
 }
@@ -105,13 +111,26 @@ static bool
 comparison(cps_ast_bin op, cps_alu *out)
 {
     switch (op) {
-    case CPS_BIN_LT: *out = CPS_ALU_IS_LT; return true;
-    case CPS_BIN_GT: *out = CPS_ALU_IS_GT; return true;
-    case CPS_BIN_LE: *out = CPS_ALU_IS_LE; return true;
-    case CPS_BIN_GE: *out = CPS_ALU_IS_GE; return true;
-    case CPS_BIN_EQ: *out = CPS_ALU_IS_EQ; return true;
-    case CPS_BIN_NE: *out = CPS_ALU_IS_NE; return true;
-    default: return false;
+    case CPS_BIN_LT:
+        *out = CPS_ALU_IS_LT;
+        return true;
+    case CPS_BIN_GT:
+        *out = CPS_ALU_IS_GT;
+        return true;
+    case CPS_BIN_LE:
+        *out = CPS_ALU_IS_LE;
+        return true;
+    case CPS_BIN_GE:
+        *out = CPS_ALU_IS_GE;
+        return true;
+    case CPS_BIN_EQ:
+        *out = CPS_ALU_IS_EQ;
+        return true;
+    case CPS_BIN_NE:
+        *out = CPS_ALU_IS_NE;
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -162,16 +181,31 @@ cps_tr_reg_binary(cps_tracer *t, cps_ast_bin op, cps_cv a, cps_cv b, cps_span at
         return true;
     }
     switch (op) {
-    case CPS_BIN_ADD: op0 = CPS_ALU_ADD; break;
-    case CPS_BIN_SUB: op0 = CPS_ALU_SUBTRACT; break;
-    case CPS_BIN_MUL: op0 = CPS_ALU_MULT; break;
-    case CPS_BIN_BAND: op0 = CPS_ALU_BITWISE_AND; break;
-    case CPS_BIN_BOR: op0 = CPS_ALU_BITWISE_OR; break;
-    case CPS_BIN_SHL: op0 = CPS_ALU_LOGICAL_SHIFT_LEFT; break;
-    case CPS_BIN_SHR: op0 = CPS_ALU_LOGICAL_SHIFT_RIGHT; break;
+    case CPS_BIN_ADD:
+        op0 = CPS_ALU_ADD;
+        break;
+    case CPS_BIN_SUB:
+        op0 = CPS_ALU_SUBTRACT;
+        break;
+    case CPS_BIN_MUL:
+        op0 = CPS_ALU_MULT;
+        break;
+    case CPS_BIN_BAND:
+        op0 = CPS_ALU_BITWISE_AND;
+        break;
+    case CPS_BIN_BOR:
+        op0 = CPS_ALU_BITWISE_OR;
+        break;
+    case CPS_BIN_SHL:
+        op0 = CPS_ALU_LOGICAL_SHIFT_LEFT;
+        break;
+    case CPS_BIN_SHR:
+        op0 = CPS_ALU_LOGICAL_SHIFT_RIGHT;
+        break;
     default:
-        return cps_eval_error(&t->ev, CPS_E2305, at,
-                              "registers know + - *, shifts, & and |, and comparisons in `when`");
+        return cps_eval_error(
+            &t->ev, CPS_E2305, at,
+            "registers know + - *, shifts, & and |, and comparisons in `when`");
     }
     cps_toper p, q;
     if (!cps_tr_reg_operand(t, a, at, &p) || !cps_tr_reg_operand(t, b, at, &q))
@@ -189,8 +223,8 @@ load(cps_tracer *t, uint32_t reg, const cps_view *v, cps_span at)
     if (v->space == CPS_PSUM)
         return cps_eval_error(&t->ev, CPS_E2305, at, "a register is loaded from hbm or sbuf");
     if (cps_view_free(v) != 1 || (v->space != CPS_HBM && cps_view_parts(v) != 1))
-        return cps_eval_error(&t->ev, CPS_E2305, at,
-                              "a register takes one element, not %s", cps_view_shape(t->keep, v));
+        return cps_eval_error(&t->ev, CPS_E2305, at, "a register takes one element, not %s",
+                              cps_view_shape(t->keep, v));
     if (v->dtype != CPS_DT_I32 && v->dtype != CPS_DT_U32)
         return cps_eval_error(&t->ev, CPS_E2305, at, "a register holds i32, not %s",
                               cps_dtype_name(v->dtype));
@@ -201,7 +235,8 @@ load(cps_tracer *t, uint32_t reg, const cps_view *v, cps_span at)
 }
 
 bool
-cps_tr_reg_assign(cps_tracer *t, const cps_trreg *dst, cps_cv value, cps_ast_bin op, cps_span at)
+cps_tr_reg_assign(cps_tracer *t, const cps_trreg *dst, cps_cv value, cps_ast_bin op,
+                  cps_span at)
 {
     if (dst->mul != 1 || dst->add != 0)
         return cps_eval_error(&t->ev, CPS_E2305, at, "the left side is a register, not a sum");
@@ -232,7 +267,8 @@ cps_tr_reg_declare(cps_tracer *t, const cps_ast_store *s)
     cps_cv v;
 
     if (s->shaped || s->decl.n || (s->dtype && !cps_eval_dtype(&t->ev, s->dtype, &dt))) {
-        cps_eval_error(&t->ev, CPS_E2305, s->name.span, "a register is one i32: reg n: i32 <- x[0];");
+        cps_eval_error(&t->ev, CPS_E2305, s->name.span,
+                       "a register is one i32: reg n: i32 <- x[0];");
         return CPS_FLOW_FAIL;
     }
     if (dt != CPS_DT_I32 && dt != CPS_DT_U32) {
@@ -250,9 +286,10 @@ cps_tr_reg_declare(cps_tracer *t, const cps_ast_store *s)
     bool arrow = s->set == CPS_SET_ARROW;
     if (arrow != (w != NULL)) {
         cps_eval_error(&t->ev, CPS_E2305, s->value->span,
-                       arrow ? "`<-` loads an element of a tensor or tile; numbers and registers "
-                               "are set by `=`"
-                             : "an element of a tensor or tile is loaded by `<-`");
+                       arrow
+                           ? "`<-` loads an element of a tensor or tile; numbers and registers "
+                             "are set by `=`"
+                           : "an element of a tensor or tile is loaded by `<-`");
         return CPS_FLOW_FAIL;
     }
     uint32_t reg = new_reg(t, s->name.text, s, 0, s->name.span);

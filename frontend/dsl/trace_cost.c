@@ -1,7 +1,7 @@
-/* Cycles of the instructions that the combining table chooses between: the cost formulas the NKI
- * documents gave until release 2.26 (restated in the ISA semantics reference, appendix A), with
- * the 16-bit performance modes of the vector engine of v3 and later. Only ratios matter here; the
- * simulator and the scheduler have a timing model of their own. */
+/* Cycles of the instructions that the combining table chooses between: the cost formulas the
+ * NKI documents gave until release 2.26 (restated in the ISA semantics reference, appendix A),
+ * with the 16-bit performance modes of the vector engine of v3 and later. Only ratios matter
+ * here; the simulator and the scheduler have a timing model of their own. */
 #include "frontend/dsl/trace_combine.h"
 
 static bool
@@ -50,8 +50,8 @@ cps_x_cycles(const cps_target *t, const cps_xcost *c)
         if (psum == 1)
             return CPS_MAX(64, n);
         bool all16 = is16(c->in[0]) && is16(c->in[1]) && is16(c->out);
-        bool simple = c->op0 == CPS_ALU_ADD || c->op0 == CPS_ALU_SUBTRACT ||
-                      c->op0 == CPS_ALU_MULT;
+        bool simple =
+            c->op0 == CPS_ALU_ADD || c->op0 == CPS_ALU_SUBTRACT || c->op0 == CPS_ALU_MULT;
         if (all16 && !in_psum(c->out) && t->dve_perf_modes)
             return CPS_MAX(64, n);
         bool bf = all16 && c->in[0]->dtype == CPS_DT_BF16 && c->in[1]->dtype == CPS_DT_BF16 &&
@@ -70,8 +70,8 @@ cps_x_cycles(const cps_target *t, const cps_xcost *c)
         return CPS_MAX(64, fast ? n : 2 * n);
     }
     case CPS_T_TENSOR_REDUCE: {
-        bool fast = is16(c->in[0]) && is16(c->out) &&
-                    (c->op0 == CPS_ALU_ADD || c->op0 == CPS_ALU_MAX);
+        bool fast =
+            is16(c->in[0]) && is16(c->out) && (c->op0 == CPS_ALU_ADD || c->op0 == CPS_ALU_MAX);
         return CPS_MAX(64, fast ? n / 2 : n);
     }
     case CPS_T_TS_REDUCE:

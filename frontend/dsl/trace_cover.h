@@ -37,8 +37,9 @@ typedef struct cps_xcand {
     int axes;
     bool red;     /* takes the statement's `reduce` as second output */
     bool scratch; /* the elements go to scratch, the accumulator is the result */
-    cps_xslot fill; /* before: the destination is filled with this (copy, or memset of a number) */
-    bool in_dst;  /* in[0] is the destination after `fill` */
+    cps_xslot
+        fill;    /* before: the destination is filled with this (copy, or memset of a number) */
+    bool in_dst; /* in[0] is the destination after `fill` */
 } cps_xcand;
 
 typedef struct cps_xcover {
@@ -56,8 +57,8 @@ typedef struct cps_xcover {
     cps_engine pin;
     const cps_view *out; /* NULL: fp32 temporary */
     cps_xcand best;
-    cps_xid psum_clash;  /* operator whose tensors are both in PSUM */
-    bool wrong_engine;   /* rows match, but not on the engine pinned */
+    cps_xid psum_clash; /* operator whose tensors are both in PSUM */
+    bool wrong_engine;  /* rows match, but not on the engine pinned */
 } cps_xcover;
 
 static inline void
@@ -75,10 +76,10 @@ bool cps_x_inner(const cps_xcover *c, cps_xid i);
 const cps_view *cps_x_view(const cps_xcover *c, cps_xid i); /* NULL unless a TILE */
 
 /* The rows. Each offers what matches at c->at. */
-void cps_x_row_scalar(cps_xcover *c);   /* 4, 5, 6, 9 */
+void cps_x_row_scalar(cps_xcover *c);     /* 4, 5, 6, 9 */
 void cps_x_row_activation(cps_xcover *c); /* 7, 8 */
-void cps_x_row_reduce(cps_xcover *c);   /* 8, 9, 10 on reductions */
-void cps_x_row_select(cps_xcover *c);   /* 15 to 18 */
-void cps_x_row_rest(cps_xcover *c);     /* 11, 12, 19, 20, 21, 22 */
+void cps_x_row_reduce(cps_xcover *c);     /* 8, 9, 10 on reductions */
+void cps_x_row_select(cps_xcover *c);     /* 15 to 18 */
+void cps_x_row_rest(cps_xcover *c);       /* 11, 12, 19, 20, 21, 22 */
 
 #endif

@@ -49,8 +49,9 @@ count_of(const cps_tview *v)
 static bool
 same_region(const cps_tview *a, const cps_tview *b)
 {
-    return a->dtype == b->dtype && a->part == b->part && a->parts == b->parts && a->off == b->off &&
-           a->nd == b->nd && memcmp(a->d, b->d, (size_t)a->nd * sizeof(a->d[0])) == 0;
+    return a->dtype == b->dtype && a->part == b->part && a->parts == b->parts &&
+           a->off == b->off && a->nd == b->nd &&
+           memcmp(a->d, b->d, (size_t)a->nd * sizeof(a->d[0])) == 0;
 }
 
 static bool
@@ -119,13 +120,16 @@ overwrite(cps_tracer *t, cps_trstore *s, const cps_tview *v, bool foreign)
     }
     s->groups.n = n;
     cps_vec_push(t->keep, &s->groups,
-                 ((cps_trgroup){.region = *v, .first = t->f->insts.n,
+                 ((cps_trgroup){.region = *v,
+                                .first = t->f->insts.n,
                                 .last = foreign ? 0 : t->f->insts.n,
-                                .closed = foreign, .foreign = foreign}));
+                                .closed = foreign,
+                                .foreign = foreign}));
 }
 
-// Before trn3 a product that starts a group makes its whole bank fresh: what another group of the
-// same partitions has gathered there is lost. Tiles start banks, so only groups of one tile meet.
+// Before trn3 a product that starts a group makes its whole bank fresh: what another group of
+// the same partitions has gathered there is lost. Tiles start banks, so only groups of one tile
+// meet.
 static bool
 alone(cps_tracer *t, const cps_trstore *s, const cps_trgroup *g, cps_span at)
 {
@@ -147,8 +151,10 @@ alone(cps_tracer *t, const cps_trstore *s, const cps_trgroup *g, cps_span at)
         cps_eval_error(&t->ev, CPS_E5125, at,
                        "two groups of products of `%s` take turns in one PSUM bank", s->name);
         cps_note(t->d, s->at, "a group that starts makes its bank fresh on %s", t->t->name);
-        cps_help(t->d, "give every fold its own bank: `align %lld`; or finish one group before the "
-                       "next starts", (long long)t->t->psum_bank_bytes);
+        cps_help(t->d,
+                 "give every fold its own bank: `align %lld`; or finish one group before the "
+                 "next starts",
+                 (long long)t->t->psum_bank_bytes);
         return false;
     }
     return true;
@@ -166,9 +172,10 @@ accumulate(cps_tracer *t, cps_trstore *s, const cps_tview *v, cps_span at, bool 
             continue;
         if (g->closed && t->t->gen < CPS_V4) {
             cps_eval_error(&t->ev, CPS_E5123, at,
-                           g->foreign ? "`%s` was written by something else than a product, and "
-                                        "cannot be added to"
-                                      : "the accumulation group of `%s` is closed: it was read",
+                           g->foreign
+                               ? "`%s` was written by something else than a product, and "
+                                 "cannot be added to"
+                               : "the accumulation group of `%s` is closed: it was read",
                            s->name);
             cps_note(t->d, CPS_NOSPAN, "%s leaves accumulation on foreign data undefined",
                      t->t->name);
@@ -188,7 +195,8 @@ accumulate(cps_tracer *t, cps_trstore *s, const cps_tview *v, cps_span at, bool 
         } else {
             cps_eval_error(&t->ev, CPS_E5123, at,
                            "this product adds to a region of `%s` of which only a part was "
-                           "written", s->name);
+                           "written",
+                           s->name);
             cps_help(t->d, "let the first product cover the whole region");
             return false;
         }
@@ -201,7 +209,8 @@ accumulate(cps_tracer *t, cps_trstore *s, const cps_tview *v, cps_span at, bool 
         *start = false;
     }
     cps_vec_push(t->keep, &s->groups,
-                 ((cps_trgroup){.region = *v, .first = inside ? inside->first : t->f->insts.n,
+                 ((cps_trgroup){.region = *v,
+                                .first = inside ? inside->first : t->f->insts.n,
                                 .last = t->f->insts.n}));
     return true;
 }
@@ -230,8 +239,12 @@ record(cps_tracer *t, const cps_tview *v, bool write, cps_span at)
 {
     if (!t->pipe.id)
         return;
-    cps_traccess a = {.inst = t->f->insts.n - 1, .buf = v->buf, .write = write, .part = v->part,
-                      .parts = v->parts, .at = at};
+    cps_traccess a = {.inst = t->f->insts.n - 1,
+                      .buf = v->buf,
+                      .write = write,
+                      .part = v->part,
+                      .parts = v->parts,
+                      .at = at};
     if (v->reg || v->index) {
         a.lo = 0;
         a.hi = INT64_MAX;
@@ -251,7 +264,8 @@ bool
 cps_tr_in_view(cps_tracer *t, cps_tinst *i, cps_tview v, cps_trstore *s, cps_span at)
 {
     if (!s->can_read)
-        return cps_eval_error(&t->ev, CPS_E4301, at, "`%s` is a result and cannot be read", s->name);
+        return cps_eval_error(&t->ev, CPS_E4301, at, "`%s` is a result and cannot be read",
+                              s->name);
     if (!s->written) {
         cps_eval_error(&t->ev, CPS_E4201, at, "`%s` is read before anything was written to it",
                        s->name);
@@ -292,9 +306,11 @@ cps_tr_group(cps_tracer *t, cps_tinst *i, const cps_tview *v, cps_trstore *s, bo
     bool start = true;
 
     if (add && s->body != t->body) {
-        cps_eval_error(&t->ev, CPS_E5124, at,
-                       "`%s` is declared outside this hardware loop: its first product cannot be "
-                       "told from the others", s->name);
+        cps_eval_error(
+            &t->ev, CPS_E5124, at,
+            "`%s` is declared outside this hardware loop: its first product cannot be "
+            "told from the others",
+            s->name);
         cps_note(t->d, s->at, "declared here");
         cps_help(t->d, "accumulate in sbuf, or declare the tile inside");
         return false;

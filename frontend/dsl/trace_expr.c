@@ -1,5 +1,5 @@
-/* Expressions on tiles: operators and functions of the combining table become nodes of the running
- * statement's graph. Nothing is emitted here. */
+/* Expressions on tiles: operators and functions of the combining table become nodes of the
+ * running statement's graph. Nothing is emitted here. */
 #include "frontend/dsl/trace_priv.h"
 
 #include <math.h>
@@ -34,8 +34,10 @@ cps_tr_node(cps_tracer *t, cps_cv v, cps_span at)
 
     if (w) {
         if (w->space == CPS_HBM) {
-            cps_eval_error(&t->ev, CPS_E3205, at, "`%s` is an hbm tensor, and engines do not reach "
-                                                  "HBM", w->name);
+            cps_eval_error(&t->ev, CPS_E3205, at,
+                           "`%s` is an hbm tensor, and engines do not reach "
+                           "HBM",
+                           w->name);
             cps_help(t->d, "load what is needed first: sbuf t[...] <- %s[...];", w->name);
             return 0;
         }
@@ -58,7 +60,8 @@ cps_tr_node(cps_tracer *t, cps_cv v, cps_span at)
     if (v.kind == CPS_V_WORD && cps_streq(v.u.s, "prev"))
         return cps_x_prev(t->graph, at);
     if (v.kind == CPS_V_OPAQUE && v.tag == CPS_TR_REG) {
-        cps_eval_error(&t->ev, CPS_E2305, at, "a register cannot stand in an expression of tiles");
+        cps_eval_error(&t->ev, CPS_E2305, at,
+                       "a register cannot stand in an expression of tiles");
         cps_help(t->d, "a value that engines compute with is loaded into a tile");
         return 0;
     }
@@ -85,14 +88,22 @@ typedef struct oprow {
 } oprow;
 
 static const oprow ops[] = {
-    {CPS_BIN_ADD, CPS_ALU_ADD},        {CPS_BIN_SUB, CPS_ALU_SUBTRACT},
-    {CPS_BIN_MUL, CPS_ALU_MULT},       {CPS_BIN_MOD, CPS_ALU_MOD},
-    {CPS_BIN_LT, CPS_ALU_IS_LT},       {CPS_BIN_GT, CPS_ALU_IS_GT},
-    {CPS_BIN_LE, CPS_ALU_IS_LE},       {CPS_BIN_GE, CPS_ALU_IS_GE},
-    {CPS_BIN_EQ, CPS_ALU_IS_EQ},       {CPS_BIN_NE, CPS_ALU_IS_NE},
-    {CPS_BIN_AND, CPS_ALU_LOGICAL_AND}, {CPS_BIN_OR, CPS_ALU_LOGICAL_OR},
-    {CPS_BIN_BAND, CPS_ALU_BITWISE_AND}, {CPS_BIN_BOR, CPS_ALU_BITWISE_OR},
-    {CPS_BIN_SHL, CPS_ALU_LOGICAL_SHIFT_LEFT}, {CPS_BIN_SHR, CPS_ALU_LOGICAL_SHIFT_RIGHT},
+    {CPS_BIN_ADD, CPS_ALU_ADD},
+    {CPS_BIN_SUB, CPS_ALU_SUBTRACT},
+    {CPS_BIN_MUL, CPS_ALU_MULT},
+    {CPS_BIN_MOD, CPS_ALU_MOD},
+    {CPS_BIN_LT, CPS_ALU_IS_LT},
+    {CPS_BIN_GT, CPS_ALU_IS_GT},
+    {CPS_BIN_LE, CPS_ALU_IS_LE},
+    {CPS_BIN_GE, CPS_ALU_IS_GE},
+    {CPS_BIN_EQ, CPS_ALU_IS_EQ},
+    {CPS_BIN_NE, CPS_ALU_IS_NE},
+    {CPS_BIN_AND, CPS_ALU_LOGICAL_AND},
+    {CPS_BIN_OR, CPS_ALU_LOGICAL_OR},
+    {CPS_BIN_BAND, CPS_ALU_BITWISE_AND},
+    {CPS_BIN_BOR, CPS_ALU_BITWISE_OR},
+    {CPS_BIN_SHL, CPS_ALU_LOGICAL_SHIFT_LEFT},
+    {CPS_BIN_SHR, CPS_ALU_LOGICAL_SHIFT_RIGHT},
 };
 
 static cps_span
@@ -131,9 +142,11 @@ product(cps_tracer *t, const cps_ast_binary *e, cps_cv a, cps_cv b, cps_cv *out)
             const char *k = cps_ast_expr_text(t->keep, ix->sub[1].lo);
             cps_note(t->d, CPS_NOSPAN,
                      "the PE contracts over the partitions of both operands; %s would have %s "
-                     "there", la, m);
-            cps_help(t->d, "keep %s with %s on the partitions and write %s[%s, %s]', or transpose "
-                           "first: psum t[%s, %s] = %s[%s, %s]';",
+                     "there",
+                     la, m);
+            cps_help(t->d,
+                     "keep %s with %s on the partitions and write %s[%s, %s]', or transpose "
+                     "first: psum t[%s, %s] = %s[%s, %s]';",
                      base, k, base, k, m, k, m, base, m, k);
         } else {
             cps_note(t->d, CPS_NOSPAN, "the PE contracts over the partitions of both operands");
@@ -202,8 +215,8 @@ cps_tr_unary(cps_eval *ev, const cps_ast_unary *e, cps_cv a, cps_cv *out)
                     e->head.span, &err, out);
     // !m: a mask that is 0 where m is not
     return done(t,
-                cps_x_alu(t->graph, CPS_ALU_IS_EQ, x, cps_x_num(t->graph, 0, true, e->head.span),
-                          e->head.span, &err),
+                cps_x_alu(t->graph, CPS_ALU_IS_EQ, x,
+                          cps_x_num(t->graph, 0, true, e->head.span), e->head.span, &err),
                 e->head.span, &err, out);
 }
 
@@ -302,7 +315,8 @@ reduction(cps_tracer *t, const cps_ast_call *e, cps_alu op, const cps_arg *arg, 
     int axes;
 
     if (n != 2 || !x || !ax)
-        return wrong(&t->ev, e, "a reduction is sum(x, axis: free), max(x, axis: 1) and the like");
+        return wrong(&t->ev, e,
+                     "a reduction is sum(x, axis: free), max(x, axis: 1) and the like");
     cps_xid i = cps_tr_node(t, x->v, x->src->value->span);
     if (!i || !axes_of(t, ax, cps_x_at(t->graph, i)->nfree, &mask))
         return CPS_HOOK_FAIL;
@@ -324,14 +338,15 @@ mean(cps_tracer *t, const cps_ast_call *e, const cps_arg *arg, uint32_t n, cps_c
         return h;
     cps_xid s = ((const cps_trexpr *)sum.u.p)->id;
     const cps_xnode *r = cps_x_at(t->graph, s);
-    cps_xid count = cps_x_num(t->graph,
-                              (double)(cps_x_elems(cps_x_at(t->graph, r->a)) / cps_x_elems(r)),
-                              true, e->head.span);
+    cps_xid count =
+        cps_x_num(t->graph, (double)(cps_x_elems(cps_x_at(t->graph, r->a)) / cps_x_elems(r)),
+                  true, e->head.span);
     return done(t, cps_x_div(t->graph, s, count, e->head.span, &err), e->head.span, &err, out);
 }
 
 static cps_hook
-two(cps_tracer *t, const cps_ast_call *e, cps_alu op, const cps_arg *arg, uint32_t n, cps_cv *out)
+two(cps_tracer *t, const cps_ast_call *e, cps_alu op, const cps_arg *arg, uint32_t n,
+    cps_cv *out)
 {
     cps_view_err err;
     cps_xid x, y;
@@ -422,7 +437,8 @@ apply(cps_tracer *t, const cps_ast_call *e, const cps_arg *arg, uint32_t n, cps_
     if (fn < 0)
         fn = cps_actfn_parse(name);
     if (fn < 0) {
-        cps_eval_error(&t->ev, CPS_E3203, arg[0].src->span, "ScalarE has no function `%s`", name);
+        cps_eval_error(&t->ev, CPS_E3203, arg[0].src->span, "ScalarE has no function `%s`",
+                       name);
         return CPS_HOOK_FAIL;
     }
     *out = expr_value(t, cps_x_func(t->graph, (cps_actfn)fn, x, e->head.span));

@@ -51,10 +51,11 @@ intern(cps_xgraph *g, const cps_xnode *x)
 {
     for (uint32_t i = 1; i < g->n.n; i++) {
         const cps_xnode *y = &g->n.data[i];
-        if (y->kind == x->kind && y->sub == x->sub && y->sub2 == x->sub2 && y->axes == x->axes &&
-            y->a == x->a && y->b == x->b && y->c == x->c && same_num(y->num, x->num) &&
-            y->is_int == x->is_int && y->base == x->base && y->channel == x->channel &&
-            y->col == x->col && y->rows == x->rows && y->nfree == x->nfree &&
+        if (y->kind == x->kind && y->sub == x->sub && y->sub2 == x->sub2 &&
+            y->axes == x->axes && y->a == x->a && y->b == x->b && y->c == x->c &&
+            same_num(y->num, x->num) && y->is_int == x->is_int && y->base == x->base &&
+            y->channel == x->channel && y->col == x->col && y->rows == x->rows &&
+            y->nfree == x->nfree &&
             memcmp(y->free, x->free, (size_t)x->nfree * sizeof(x->free[0])) == 0 &&
             same_view(y->view, x->view))
             return i;
@@ -71,8 +72,9 @@ cps_x_tile(cps_xgraph *g, const cps_view *v, cps_span at, cps_view_err *e)
     if (v->paxis > 0) {
         *e = (cps_view_err){
             .code = CPS_E3202,
-            .text = "a tile whose partitions are not its first axis stands for itself only in `@` "
-                    "and in `d = t'`",
+            .text =
+                "a tile whose partitions are not its first axis stands for itself only in `@` "
+                "and in `d = t'`",
             .help = "transpose it first: psum t[k, m] = x[m, k]';"};
         return 0;
     }
@@ -90,11 +92,16 @@ cps_x_num(cps_xgraph *g, double v, bool is_int, cps_span at)
 }
 
 cps_xid
-cps_x_index(cps_xgraph *g, int64_t base, int64_t channel, int64_t col, int64_t rows, int64_t cols,
-            cps_span at)
+cps_x_index(cps_xgraph *g, int64_t base, int64_t channel, int64_t col, int64_t rows,
+            int64_t cols, cps_span at)
 {
-    cps_xnode x = {.kind = CPS_X_INDEX, .base = base, .channel = channel, .col = col,
-                   .rows = rows, .nfree = 1, .at = at};
+    cps_xnode x = {.kind = CPS_X_INDEX,
+                   .base = base,
+                   .channel = channel,
+                   .col = col,
+                   .rows = rows,
+                   .nfree = 1,
+                   .at = at};
     x.free[0] = cols;
     return intern(g, &x);
 }
@@ -125,8 +132,8 @@ no_meet(const cps_xgraph *g, const cps_xnode *x, const cps_xnode *y, cps_view_er
             .note = cps_arena_printf(
                 a, "%s is on one partition, and an engine lane reads its own partition only",
                 name),
-            .help = cps_arena_printf(a, "keep it on all of them: sbuf %s[all, %lld] <- ...;", name,
-                                     (long long)cps_x_elems(row))};
+            .help = cps_arena_printf(a, "keep it on all of them: sbuf %s[all, %lld] <- ...;",
+                                     name, (long long)cps_x_elems(row))};
         return false;
     }
     *e = (cps_view_err){.code = CPS_E3202,
@@ -146,8 +153,8 @@ strip(const cps_xnode *x, int64_t *out)
 }
 
 bool
-cps_x_meet(const cps_xgraph *g, cps_xid ia, cps_xid ib, int64_t *rows, int *nfree, int64_t *free_,
-           cps_view_err *e)
+cps_x_meet(const cps_xgraph *g, cps_xid ia, cps_xid ib, int64_t *rows, int *nfree,
+           int64_t *free_, cps_view_err *e)
 {
     const cps_xnode *x = cps_x_at(g, ia), *y = cps_x_at(g, ib);
     int64_t sx[CPS_VIEW_AXES], sy[CPS_VIEW_AXES];
@@ -196,11 +203,16 @@ static cps_alu
 flipped(cps_alu op)
 {
     switch (op) {
-    case CPS_ALU_IS_GT: return CPS_ALU_IS_LT;
-    case CPS_ALU_IS_GE: return CPS_ALU_IS_LE;
-    case CPS_ALU_IS_LT: return CPS_ALU_IS_GT;
-    case CPS_ALU_IS_LE: return CPS_ALU_IS_GE;
-    default: return op;
+    case CPS_ALU_IS_GT:
+        return CPS_ALU_IS_LT;
+    case CPS_ALU_IS_GE:
+        return CPS_ALU_IS_LE;
+    case CPS_ALU_IS_LT:
+        return CPS_ALU_IS_GT;
+    case CPS_ALU_IS_LE:
+        return CPS_ALU_IS_GE;
+    default:
+        return op;
     }
 }
 
@@ -256,12 +268,23 @@ static bool
 fold_num(cps_alu op, double x, double y, double *out)
 {
     switch (op) {
-    case CPS_ALU_ADD: *out = x + y; return true;
-    case CPS_ALU_SUBTRACT: *out = x - y; return true;
-    case CPS_ALU_MULT: *out = x * y; return true;
-    case CPS_ALU_MAX: *out = fmax(x, y); return true;
-    case CPS_ALU_MIN: *out = fmin(x, y); return true;
-    default: return false;
+    case CPS_ALU_ADD:
+        *out = x + y;
+        return true;
+    case CPS_ALU_SUBTRACT:
+        *out = x - y;
+        return true;
+    case CPS_ALU_MULT:
+        *out = x * y;
+        return true;
+    case CPS_ALU_MAX:
+        *out = fmax(x, y);
+        return true;
+    case CPS_ALU_MIN:
+        *out = fmin(x, y);
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -300,8 +323,8 @@ static cps_xid
 unary(cps_xgraph *g, cps_xkind kind, unsigned sub, cps_xid a, cps_span at)
 {
     cps_xnode x = *cps_x_at(g, a);
-    cps_xnode y = {.kind = kind, .sub = (uint16_t)sub, .a = a, .at = at, .rows = x.rows,
-                   .nfree = x.nfree};
+    cps_xnode y = {
+        .kind = kind, .sub = (uint16_t)sub, .a = a, .at = at, .rows = x.rows, .nfree = x.nfree};
     memcpy(y.free, x.free, sizeof(y.free));
     return intern(g, &y);
 }
@@ -316,8 +339,8 @@ cps_x_div(cps_xgraph *g, cps_xid a, cps_xid b, cps_span at, cps_view_err *e)
             return 0;
         }
         // Row 13: times the binary32 reciprocal.
-        return cps_x_alu(g, CPS_ALU_MULT, a, cps_x_num(g, (float)(1.0 / c->num), false, c->at), at,
-                         e);
+        return cps_x_alu(g, CPS_ALU_MULT, a, cps_x_num(g, (float)(1.0 / c->num), false, c->at),
+                         at, e);
     }
     cps_xid r = unary(g, CPS_X_RECIP, 0, b, at);
     if (is_num(g, a) && cps_x_at(g, a)->num == 1.0)
@@ -335,11 +358,17 @@ cps_xid
 cps_x_reduce(cps_xgraph *g, cps_alu op, cps_xid a, int axes, cps_span at, cps_view_err *e)
 {
     cps_xnode x = *cps_x_at(g, a);
-    cps_xnode y = {.kind = CPS_X_REDUCE, .sub = (uint16_t)op, .a = a, .axes = axes, .at = at,
-                   .rows = x.rows, .nfree = x.nfree};
+    cps_xnode y = {.kind = CPS_X_REDUCE,
+                   .sub = (uint16_t)op,
+                   .a = a,
+                   .axes = axes,
+                   .at = at,
+                   .rows = x.rows,
+                   .nfree = x.nfree};
 
     if (x.kind == CPS_X_NUM || axes < 1 || axes > x.nfree) {
-        *e = (cps_view_err){.code = CPS_E3204, .text = "a reduction needs a tile with free axes"};
+        *e = (cps_view_err){.code = CPS_E3204,
+                            .text = "a reduction needs a tile with free axes"};
         return 0;
     }
     memcpy(y.free, x.free, sizeof(y.free));
@@ -384,7 +413,8 @@ cps_x_select(cps_xgraph *g, cps_xid c, cps_xid a, cps_xid b, cps_span at, cps_vi
     }
     if (!cps_x_is_mask(g, c) && m->kind != CPS_X_TILE) {
         *e = (cps_view_err){.code = CPS_E3203,
-                            .text = "the first operand of select is a comparison or a mask tile"};
+                            .text =
+                                "the first operand of select is a comparison or a mask tile"};
         return 0;
     }
     cps_xnode x = {.kind = CPS_X_SELECT, .a = c, .b = a, .c = b, .at = at};
@@ -426,16 +456,21 @@ cps_x_scan(cps_xgraph *g, cps_xid body, cps_xid init, cps_span at, cps_view_err 
         return 0;
     }
     cps_alu op0 = (cps_alu)cps_x_at(g, inner)->sub, op1 = (cps_alu)o->sub;
-    if ((op0 != CPS_ALU_MULT && op0 != CPS_ALU_ADD && op0 != CPS_ALU_MAX && op0 != CPS_ALU_MIN &&
-         op0 != CPS_ALU_SUBTRACT) ||
+    if ((op0 != CPS_ALU_MULT && op0 != CPS_ALU_ADD && op0 != CPS_ALU_MAX &&
+         op0 != CPS_ALU_MIN && op0 != CPS_ALU_SUBTRACT) ||
         (op0 == CPS_ALU_SUBTRACT && cps_x_at(g, cps_x_at(g, inner)->a)->kind == CPS_X_PREV) ||
         (op1 == CPS_ALU_SUBTRACT && inner == o->b)) {
         *e = (cps_view_err){.code = CPS_E3203,
                             .text = "this order of operators is no tensor_tensor_scan"};
         return 0;
     }
-    cps_xnode x = {.kind = CPS_X_SCAN, .sub = (uint16_t)op0, .sub2 = (uint16_t)op1, .a = a,
-                   .b = b, .c = init, .at = at};
+    cps_xnode x = {.kind = CPS_X_SCAN,
+                   .sub = (uint16_t)op0,
+                   .sub2 = (uint16_t)op1,
+                   .a = a,
+                   .b = b,
+                   .c = init,
+                   .at = at};
     if (!cps_x_meet(g, a, b, &x.rows, &x.nfree, x.free, e))
         return 0;
     return intern(g, &x);

@@ -37,8 +37,8 @@ read_ds(cps_tracer *t, const cps_ast_call *c, cps_vsub *out)
                               (long long)size);
     const cps_trreg *r = as_reg(v);
     if (r) {
-        *out = (cps_vsub){.kind = CPS_VS_REG, .reg = r->reg, .mul = r->mul, .lo = r->add,
-                          .size = size};
+        *out = (cps_vsub){
+            .kind = CPS_VS_REG, .reg = r->reg, .mul = r->mul, .lo = r->add, .size = size};
         return true;
     }
     if (v.kind != CPS_V_INT)
@@ -47,8 +47,8 @@ read_ds(cps_tracer *t, const cps_ast_call *c, cps_vsub *out)
                               cps_eval_describe(&t->ev, v));
     if (__builtin_add_overflow(v.u.i, size, &out->hi))
         return cps_eval_error(&t->ev, CPS_E3101, c->head.span, "ds() reaches too far");
-    *out = (cps_vsub){.kind = CPS_VS_SLICE, .lo = v.u.i, .hi = v.u.i + size, .has_hi = true,
-                      .step = 1};
+    *out = (cps_vsub){
+        .kind = CPS_VS_SLICE, .lo = v.u.i, .hi = v.u.i + size, .has_hi = true, .step = 1};
     return true;
 }
 
@@ -68,19 +68,22 @@ read_slice(cps_tracer *t, const cps_ast_sub *s, cps_vsub *out)
         return false;
     out->has_hi = s->hi != NULL;
     if (out->step < 1)
-        return cps_eval_error(&t->ev, CPS_E3101, s->span, "a slice has a positive step, not %lld",
-                              (long long)out->step);
+        return cps_eval_error(&t->ev, CPS_E3101, s->span,
+                              "a slice has a positive step, not %lld", (long long)out->step);
     return true;
 }
 
 static bool
 index_tile(cps_tracer *t, const cps_ast_sub *s, const cps_view *v, cps_vsub *out)
 {
-    bool column = v->space == CPS_SBUF && cps_view_free(v) == 1 && !v->all && !v->index && !v->reg;
+    bool column =
+        v->space == CPS_SBUF && cps_view_free(v) == 1 && !v->all && !v->index && !v->reg;
     if (!column || (v->dtype != CPS_DT_I32 && v->dtype != CPS_DT_U32)) {
         cps_eval_error(&t->ev, CPS_E5202, s->span,
                        "an index tile is a [p, 1] tile of i32 or u32 in sbuf, not %s %s %s",
-                       v->space == CPS_HBM ? "hbm" : v->space == CPS_PSUM ? "psum" : "sbuf",
+                       v->space == CPS_HBM    ? "hbm"
+                       : v->space == CPS_PSUM ? "psum"
+                                              : "sbuf",
                        cps_view_shape(t->keep, v), cps_dtype_name(v->dtype));
         return false;
     }
@@ -110,8 +113,11 @@ read_sub(cps_tracer *t, const cps_ast_sub *s, cps_vsub *out)
         out->text = cps_ast_expr_text(cps_tr_arena(t), s->lo);
         return true;
     case CPS_V_SLICE:
-        *out = (cps_vsub){.kind = CPS_VS_SLICE, .lo = v.u.piece->start, .hi = v.u.piece->end,
-                          .has_hi = true, .step = 1};
+        *out = (cps_vsub){.kind = CPS_VS_SLICE,
+                          .lo = v.u.piece->start,
+                          .hi = v.u.piece->end,
+                          .has_hi = true,
+                          .step = 1};
         return true;
     case CPS_V_OPAQUE: {
         const cps_trreg *r = as_reg(v);
@@ -128,7 +134,8 @@ read_sub(cps_tracer *t, const cps_ast_sub *s, cps_vsub *out)
     }
     return cps_eval_error(&t->ev, CPS_E2301, s->span,
                           "a subscript must be a number, a piece, a register or an index tile, "
-                          "not %s", cps_eval_describe(&t->ev, v));
+                          "not %s",
+                          cps_eval_describe(&t->ev, v));
 }
 
 cps_cv
@@ -284,8 +291,9 @@ cps_tr_method(cps_eval *ev, const cps_ast_call *e, cps_cv base, const cps_ast_na
         }
         const cps_vaxis *x = &v->ax[arg[0].v.u.i];
         *out = cps_cv_piece(cps_tr_arena(t), (cps_piece){.start = x->origin,
-                                                        .end = x->origin + x->num, .count = 1,
-                                                        .name = x->name});
+                                                         .end = x->origin + x->num,
+                                                         .count = 1,
+                                                         .name = x->name});
         return CPS_HOOK_DONE;
     }
     return CPS_HOOK_PASS;

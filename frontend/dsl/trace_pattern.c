@@ -1,7 +1,8 @@
-/* `.view("a (b c) -> b a c", c: 4)`: axes split, joined and permuted by name. The left side names
- * the axes there are, the right side those there shall be; both use every name once. A `1` on the
- * left drops a unit axis, on the right it adds one. On chip the partition axis may move in the
- * order of axes, but is neither split nor joined: that would move data between partitions. */
+/* `.view("a (b c) -> b a c", c: 4)`: axes split, joined and permuted by name. The left side
+ * names the axes there are, the right side those there shall be; both use every name once. A
+ * `1` on the left drops a unit axis, on the right it adds one. On chip the partition axis may
+ * move in the order of axes, but is neither split nor joined: that would move data between
+ * partitions. */
 #include "frontend/dsl/trace_view.h"
 
 #include <ctype.h>
@@ -34,9 +35,9 @@ typedef struct pattern {
 static bool
 bad(pattern *p, const char *what)
 {
-    *p->e = (cps_view_err){.code = CPS_E3106,
-                           .text = cps_arena_printf(p->a, "bad view pattern \"%s\": %s", p->text,
-                                                    what)};
+    *p->e = (cps_view_err){
+        .code = CPS_E3106,
+        .text = cps_arena_printf(p->a, "bad view pattern \"%s\": %s", p->text, what)};
     return false;
 }
 
@@ -172,8 +173,8 @@ split_axis(pattern *p, const cps_view *v, int k)
     if (open >= 0 && x->num % known == 0)
         p->parts[open].size = x->num / known;
     else if (open >= 0 || known != x->num)
-        return bad(p, cps_arena_printf(p->a, "axis %d has %lld elements, the sizes give %lld", k,
-                                       (long long)x->num, (long long)known));
+        return bad(p, cps_arena_printf(p->a, "axis %d has %lld elements, the sizes give %lld",
+                                       k, (long long)x->num, (long long)known));
     if (g->n == 1) {
         p->parts[g->part[0]].ax = *x;
         p->parts[g->part[0]].partition = on_part;
@@ -256,8 +257,8 @@ cps_view_reshape(cps_view *out, const cps_view *v, const char *text, int nsize,
         !read_side(&p, arrow + 2, text + strlen(text), false, p.right, &p.nright))
         return false;
     if (p.nleft != v->nd)
-        return bad(&p, cps_arena_printf(a, "the left names %d axes, the view has %d", p.nleft,
-                                        v->nd));
+        return bad(
+            &p, cps_arena_printf(a, "the left names %d axes, the view has %d", p.nleft, v->nd));
     for (int i = 0; i < nsize; i++) {
         int k = find(&p, sname[i], strlen(sname[i]));
         if (k < 0)
@@ -272,7 +273,8 @@ cps_view_reshape(cps_view *out, const cps_view *v, const char *text, int nsize,
             return false;
     for (int i = 0; i < p.nparts; i++)
         if (!p.parts[i].used && p.parts[i].size != 1)
-            return bad(&p, cps_arena_printf(a, "`%s` is missing on the right", p.parts[i].name));
+            return bad(&p,
+                       cps_arena_printf(a, "`%s` is missing on the right", p.parts[i].name));
     out->nd = p.nright;
     out->paxis = -1;
     for (int i = 0; i < p.nright; i++)

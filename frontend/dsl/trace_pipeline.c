@@ -1,7 +1,7 @@
-/* Software pipelines: `for ... pipelined` with `stage` sections. The trace runs the plain loop and
- * then puts its instructions into the order of issue: stage s of iteration i in round i + s, within
- * a round the oldest iteration first. Checked: that no two accesses to one place change order, and
- * that every tile has the slots its way through the stages takes. */
+/* Software pipelines: `for ... pipelined` with `stage` sections. The trace runs the plain loop
+ * and then puts its instructions into the order of issue: stage s of iteration i in round i +
+ * s, within a round the oldest iteration first. Checked: that no two accesses to one place
+ * change order, and that every tile has the slots its way through the stages takes. */
 #include "frontend/dsl/trace_priv.h"
 
 #include <stdlib.h>
@@ -138,11 +138,13 @@ check_order(cps_tracer *t, cps_traccess *acc, uint32_t n, const uint32_t *place)
                     acc[i].inst == acc[j].inst || !overlap(&acc[i], &acc[j]))
                     continue;
                 const char *name = t->f->bufs.data[acc[j].buf].name;
-                cps_eval_error(&t->ev, CPS_E6103, acc[j].at,
-                               "stage %s would touch `%s` before stage %s of the iteration before",
-                               t->pipe.names[b->stage].text, name, t->pipe.names[a->stage].text);
+                cps_eval_error(
+                    &t->ev, CPS_E6103, acc[j].at,
+                    "stage %s would touch `%s` before stage %s of the iteration before",
+                    t->pipe.names[b->stage].text, name, t->pipe.names[a->stage].text);
                 cps_note(t->d, acc[i].at, "the access that comes first in the plain loop");
-                cps_help(t->d, "move the accesses into one stage, or declare `%s` inside the loop",
+                cps_help(t->d,
+                         "move the accesses into one stage, or declare `%s` inside the loop",
                          name);
                 return false;
             }
@@ -191,11 +193,10 @@ check_slots(cps_tracer *t, const cps_traccess *acc, uint32_t n)
             uint32_t wl, rl, col;
             cps_diags_locate(t->d, w->at, &wl, &col);
             cps_diags_locate(t->d, r->at, &rl, &col);
-            cps_eval_error(&t->ev, CPS_E6102, x->slots_at, "`%s` crosses %s and needs %d slots",
-                           b->name,
-                           need == 2 ? "one stage"
-                                     : cps_arena_printf(t->keep, "%d stages", need - 1),
-                           need);
+            cps_eval_error(
+                &t->ev, CPS_E6102, x->slots_at, "`%s` crosses %s and needs %d slots", b->name,
+                need == 2 ? "one stage" : cps_arena_printf(t->keep, "%d stages", need - 1),
+                need);
             cps_note(t->d, CPS_NOSPAN, "written in stage %s (%s:%u), read in stage %s (%s:%u)",
                      t->pipe.names[first].text, cps_diags_source_name(t->d, w->at.file), wl,
                      t->pipe.names[last].text, cps_diags_source_name(t->d, r->at.file), rl);

@@ -39,8 +39,8 @@ typedef struct cps_trproduct {
 typedef struct cps_trgroup {
     cps_tview region;
     uint32_t first, last; /* instructions that started it and touched it last */
-    bool closed;   /* read since, or written by something else than a product */
-    bool foreign;  /* written by something else */
+    bool closed;          /* read since, or written by something else than a product */
+    bool foreign;         /* written by something else */
 } cps_trgroup;
 
 /* One execution of a declaration, or an argument. */
@@ -53,7 +53,7 @@ typedef struct cps_trstore {
     bool written;
     bool can_read, can_write;
     int order;
-    uint32_t body;   /* hardware body (loop, when) it was declared in; 0 the leaf's */
+    uint32_t body; /* hardware body (loop, when) it was declared in; 0 the leaf's */
     CPS_VEC(cps_trgroup) groups;
     /* Pipelines: where it was declared and used. */
     uint32_t pipe;
@@ -78,9 +78,9 @@ typedef struct cps_trpipe {
     uint32_t id; /* 0: no pipeline runs */
     const cps_ast_for *loop;
     uint32_t bind;
-    uint32_t first;  /* instruction it begins with */
-    int64_t iter;    /* of iterations that were not dropped */
-    bool entered;    /* this iteration has entered a stage */
+    uint32_t first; /* instruction it begins with */
+    int64_t iter;   /* of iterations that were not dropped */
+    bool entered;   /* this iteration has entered a stage */
     int nstage, stage;
     cps_sym name[16];
     cps_ast_name names[16];
@@ -90,10 +90,10 @@ typedef struct cps_trpipe {
 typedef struct cps_trmarks { /* what the marks of a statement say */
     cps_engine on;
     cps_span on_at;
-    int64_t bufs;   /* -1: not given */
+    int64_t bufs; /* -1: not given */
     cps_span bufs_at;
     int64_t at, bank, parts, align; /* -1: not given */
-    int via;        /* -1 none, else 0 static, 1 swdge, 2 hwdge, 3 elements */
+    int via;                        /* -1 none, else 0 static, 1 swdge, 2 hwdge, 3 elements */
     cps_span via_at;
     bool oob_skip, oob_given;
     int64_t priority;
@@ -116,13 +116,13 @@ typedef struct cps_tracer {
     CPS_VEC(cps_tinst) pre; /* hoisted constants, put before everything else */
     cps_map rings;          /* declaration and call path -> index + 1 into ring */
     CPS_VEC(cps_trring) ring;
-    cps_map hoisted;        /* text of a constant -> buffer */
+    cps_map hoisted;               /* text of a constant -> buffer */
     CPS_VEC(cps_trstore *) stores; /* by buffer id; NULL for what has none */
     CPS_VEC(cps_trstore *) psum;   /* tiles whose groups may be open */
-    int depth;              /* statements that are being executed by the tracer */
-    cps_xgraph *graph;      /* of the innermost */
-    cps_span at;            /* of the innermost */
-    uint32_t body, bodies;  /* hardware body, and how many there were */
+    int depth;                     /* statements that are being executed by the tracer */
+    cps_xgraph *graph;             /* of the innermost */
+    cps_span at;                   /* of the innermost */
+    uint32_t body, bodies;         /* hardware body, and how many there were */
     cps_trpipe pipe;
     uint32_t pipes;
     cps_map labels;         /* name -> label id */
@@ -165,8 +165,9 @@ cps_trstore *cps_tr_tile(cps_tracer *t, const char *name, cps_space s, cps_dtype
                          cps_span at);
 uint32_t cps_tr_ring(cps_tracer *t, const void *site, uint32_t k, uint32_t *turn);
 /* An argument of the leaf. */
-cps_trstore *cps_tr_argument(cps_tracer *t, const char *name, cps_role role, const cps_type *type,
-                             int order, const char *const *extents, cps_span at);
+cps_trstore *cps_tr_argument(cps_tracer *t, const char *name, cps_role role,
+                             const cps_type *type, int order, const char *const *extents,
+                             cps_span at);
 /* [128, 1] or [128, 128] constants before everything else; ids of buffers. */
 uint32_t cps_tr_hoist(cps_tracer *t, double v, bool is_int, cps_dtype dt);
 uint32_t cps_tr_identity(cps_tracer *t, cps_dtype dt);
@@ -200,8 +201,8 @@ cps_xid cps_tr_node(cps_tracer *t, cps_cv v, cps_span at);
 cps_hook cps_tr_index(cps_eval *ev, const cps_ast_index *e, cps_cv base, cps_cv *out);
 cps_hook cps_tr_transpose(cps_eval *ev, const cps_ast_transpose *e, cps_cv base, cps_cv *out);
 cps_hook cps_tr_member(cps_eval *ev, const cps_ast_member *e, cps_cv base, cps_cv *out);
-cps_hook cps_tr_method(cps_eval *ev, const cps_ast_call *e, cps_cv base, const cps_ast_name *name,
-                       const cps_arg *arg, uint32_t n, cps_cv *out);
+cps_hook cps_tr_method(cps_eval *ev, const cps_ast_call *e, cps_cv base,
+                       const cps_ast_name *name, const cps_arg *arg, uint32_t n, cps_cv *out);
 
 /* ---- trace_assign.c ---- */
 /* dst = value by the combining table, products and transposes. */
@@ -212,8 +213,8 @@ cps_flow cps_tr_assign_stmt(cps_tracer *t, const cps_ast_assign *s);
 /* ---- trace_matmul.c ---- */
 bool cps_tr_matmul(cps_tracer *t, const cps_view *dst, cps_span dst_at, const cps_trproduct *p,
                    bool add, const cps_trmarks *m);
-bool cps_tr_pe_transpose(cps_tracer *t, const cps_view *dst, cps_span dst_at, const cps_view *src,
-                         cps_span src_at, const cps_trmarks *m);
+bool cps_tr_pe_transpose(cps_tracer *t, const cps_view *dst, cps_span dst_at,
+                         const cps_view *src, cps_span src_at, const cps_trmarks *m);
 
 /* ---- trace_arrow.c ---- */
 bool cps_tr_arrow(cps_tracer *t, const cps_view *dst, cps_span dst_at, cps_cv value,
@@ -234,7 +235,8 @@ bool cps_tr_reg_operand(cps_tracer *t, cps_cv v, cps_span at, cps_toper *out);
 
 /* ---- trace_pipeline.c ---- */
 cps_flow cps_tr_for_begin(cps_eval *ev, const cps_ast_for *f, uint32_t bind, int64_t count);
-cps_flow cps_tr_for_iter(cps_eval *ev, const cps_ast_for *f, uint32_t bind, int64_t i, cps_cv v);
+cps_flow cps_tr_for_iter(cps_eval *ev, const cps_ast_for *f, uint32_t bind, int64_t i,
+                         cps_cv v);
 void cps_tr_for_end(cps_eval *ev, const cps_ast_for *f, uint32_t bind);
 cps_flow cps_tr_stage(cps_tracer *t, const cps_ast_stage *s);
 

@@ -10,10 +10,18 @@ static bool
 commutes(unsigned op)
 {
     switch (op) {
-    case CPS_ALU_ADD: case CPS_ALU_MULT: case CPS_ALU_MAX: case CPS_ALU_MIN:
-    case CPS_ALU_IS_EQ: case CPS_ALU_IS_NE:
-    case CPS_ALU_LOGICAL_AND: case CPS_ALU_LOGICAL_OR: case CPS_ALU_LOGICAL_XOR:
-    case CPS_ALU_BITWISE_AND: case CPS_ALU_BITWISE_OR: case CPS_ALU_BITWISE_XOR:
+    case CPS_ALU_ADD:
+    case CPS_ALU_MULT:
+    case CPS_ALU_MAX:
+    case CPS_ALU_MIN:
+    case CPS_ALU_IS_EQ:
+    case CPS_ALU_IS_NE:
+    case CPS_ALU_LOGICAL_AND:
+    case CPS_ALU_LOGICAL_OR:
+    case CPS_ALU_LOGICAL_XOR:
+    case CPS_ALU_BITWISE_AND:
+    case CPS_ALU_BITWISE_OR:
+    case CPS_ALU_BITWISE_XOR:
         return true;
     default:
         return false;
@@ -24,11 +32,16 @@ static unsigned
 swapped(unsigned op)
 {
     switch (op) {
-    case CPS_ALU_IS_GT: return CPS_ALU_IS_LT;
-    case CPS_ALU_IS_GE: return CPS_ALU_IS_LE;
-    case CPS_ALU_IS_LT: return CPS_ALU_IS_GT;
-    case CPS_ALU_IS_LE: return CPS_ALU_IS_GE;
-    default: return op;
+    case CPS_ALU_IS_GT:
+        return CPS_ALU_IS_LT;
+    case CPS_ALU_IS_GE:
+        return CPS_ALU_IS_LE;
+    case CPS_ALU_IS_LT:
+        return CPS_ALU_IS_GT;
+    case CPS_ALU_IS_LE:
+        return CPS_ALU_IS_GE;
+    default:
+        return op;
     }
 }
 
@@ -36,9 +49,13 @@ static bool
 is_bits(unsigned op)
 {
     switch (op) {
-    case CPS_ALU_BITWISE_AND: case CPS_ALU_BITWISE_OR: case CPS_ALU_BITWISE_XOR:
-    case CPS_ALU_BITWISE_NOT: case CPS_ALU_LOGICAL_SHIFT_LEFT:
-    case CPS_ALU_LOGICAL_SHIFT_RIGHT: case CPS_ALU_ARITH_SHIFT_LEFT:
+    case CPS_ALU_BITWISE_AND:
+    case CPS_ALU_BITWISE_OR:
+    case CPS_ALU_BITWISE_XOR:
+    case CPS_ALU_BITWISE_NOT:
+    case CPS_ALU_LOGICAL_SHIFT_LEFT:
+    case CPS_ALU_LOGICAL_SHIFT_RIGHT:
+    case CPS_ALU_ARITH_SHIFT_LEFT:
     case CPS_ALU_ARITH_SHIFT_RIGHT:
         return true;
     default:
@@ -51,10 +68,21 @@ static bool
 dve_has(unsigned op)
 {
     switch (op) {
-    case CPS_ALU_ADD: case CPS_ALU_SUBTRACT: case CPS_ALU_MULT: case CPS_ALU_MAX:
-    case CPS_ALU_MIN: case CPS_ALU_IS_EQ: case CPS_ALU_IS_NE: case CPS_ALU_IS_GT:
-    case CPS_ALU_IS_GE: case CPS_ALU_IS_LT: case CPS_ALU_IS_LE: case CPS_ALU_LOGICAL_AND:
-    case CPS_ALU_LOGICAL_OR: case CPS_ALU_LOGICAL_XOR: case CPS_ALU_ABS_VALUE:
+    case CPS_ALU_ADD:
+    case CPS_ALU_SUBTRACT:
+    case CPS_ALU_MULT:
+    case CPS_ALU_MAX:
+    case CPS_ALU_MIN:
+    case CPS_ALU_IS_EQ:
+    case CPS_ALU_IS_NE:
+    case CPS_ALU_IS_GT:
+    case CPS_ALU_IS_GE:
+    case CPS_ALU_IS_LT:
+    case CPS_ALU_IS_LE:
+    case CPS_ALU_LOGICAL_AND:
+    case CPS_ALU_LOGICAL_OR:
+    case CPS_ALU_LOGICAL_XOR:
+    case CPS_ALU_ABS_VALUE:
         return true;
     default:
         return is_bits(op);
@@ -92,8 +120,8 @@ elems(const cps_xcover *c)
     return cps_x_elems(cps_x_at(c->g, c->at));
 }
 
-/* One operator taken apart: `op` on data and other, `rev` when the written order is the other way
- * round and the operator minds. side 0: data is the left operand. */
+/* One operator taken apart: `op` on data and other, `rev` when the written order is the other
+ * way round and the operator minds. side 0: data is the left operand. */
 typedef struct split {
     unsigned op;
     cps_xid data, other;
@@ -159,8 +187,8 @@ offer_scalar(cps_xcover *c, cps_xid data, split s0, const split *s1, bool abs0)
 static void
 offer_ts_reduce(cps_xcover *c, cps_xid data, const split *s, bool abs0)
 {
-    cps_xcand k = {.row = 9, .op = CPS_T_TS_REDUCE, .red = true,
-                   .covered = 1 + (s || abs0 ? 1 : 0)};
+    cps_xcand k = {
+        .row = 9, .op = CPS_T_TS_REDUCE, .red = true, .covered = 1 + (s || abs0 ? 1 : 0)};
     k.in[0] = (cps_xslot){.node = data, .need = CPS_XN_TILE};
     k.in[1] = s ? (cps_xslot){.node = s->other, .need = CPS_XN_SCALAR}
                 : (cps_xslot){.need = CPS_XN_IMM};
@@ -298,7 +326,8 @@ offer_act(cps_xcover *c, unsigned f, inside p, int64_t n)
     cps_x_offer(c, k, 1, on_act, n);
 }
 
-// Offers f over every way to read `arg` as data * scale + bias; `base` operators are covered by f.
+// Offers f over every way to read `arg` as data * scale + bias; `base` operators are covered by
+// f.
 static void
 act_patterns(cps_xcover *c, unsigned f, cps_xid arg, int base, int64_t n)
 {
@@ -315,8 +344,8 @@ act_patterns(cps_xcover *c, unsigned f, cps_xid arg, int base, int64_t n)
         if (x->sub == CPS_ALU_MULT)
             offer_act(c, f, (inside){.data = t, .scale = o, .covered = base + 1}, n);
         if (x->sub == CPS_ALU_SUBTRACT && side == 1)
-            offer_act(c, f, (inside){.data = t, .scale_num = -1, .bias = o, .covered = base + 1},
-                      n);
+            offer_act(c, f,
+                      (inside){.data = t, .scale_num = -1, .bias = o, .covered = base + 1}, n);
         if (x->sub != CPS_ALU_ADD)
             continue;
         offer_act(c, f, (inside){.data = t, .scale_num = 1, .bias = o, .covered = base + 1}, n);
@@ -341,7 +370,8 @@ cps_x_row_activation(cps_xcover *c)
         act_patterns(c, n->sub, n->a, 1, elems(c));
     else if (c->pin == CPS_ACT && (n->kind == CPS_X_ALU || n->kind == CPS_X_TILE) &&
              (!c->t->act_copies || (c->root && c->dst->red)))
-        act_patterns(c, CPS_ACTFN_IDENTITY, c->at, 0, elems(c)); // what was pinned, as f = identity
+        act_patterns(c, CPS_ACTFN_IDENTITY, c->at, 0,
+                     elems(c)); // what was pinned, as f = identity
 }
 
 /* ---- reductions written as sum(), max(), min() ---- */
@@ -374,8 +404,8 @@ cps_x_row_reduce(cps_xcover *c)
     for (int i = x->nfree - n->axes; i < x->nfree; i++)
         axes_real -= x->free[i] > 1;
 
-    cps_xcand k = {.row = 10, .op = CPS_T_TENSOR_REDUCE, .covered = negate ? 2 : 1,
-                   .axes = n->axes};
+    cps_xcand k = {
+        .row = 10, .op = CPS_T_TENSOR_REDUCE, .covered = negate ? 2 : 1, .axes = n->axes};
     k.in[0] = (cps_xslot){.node = n->a, .need = CPS_XN_TILE};
     cps_xcand_set(&k, CPS_TA_OP0, n->sub);
     if (negate)
@@ -427,9 +457,10 @@ cps_x_row_rest(cps_xcover *c)
         k.op = CPS_T_TENSOR_TENSOR;
         k.in[0] = (cps_xslot){.node = n->a, .need = CPS_XN_INT};
         k.in[1] = (cps_xslot){.node = n->b, .need = CPS_XN_INT};
-        cps_xcand_set(&k, CPS_TA_OP0, n->sub == CPS_ALU_ADD        ? CPS_ALU_ADD_INT
-                                      : n->sub == CPS_ALU_SUBTRACT ? CPS_ALU_SUB_INT
-                                                                   : CPS_ALU_MULT_INT);
+        cps_xcand_set(&k, CPS_TA_OP0,
+                      n->sub == CPS_ALU_ADD        ? CPS_ALU_ADD_INT
+                      : n->sub == CPS_ALU_SUBTRACT ? CPS_ALU_SUB_INT
+                                                   : CPS_ALU_MULT_INT);
         cps_x_offer(c, k, 1, on_pool, elems(c));
         return;
     }

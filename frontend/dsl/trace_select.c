@@ -1,5 +1,5 @@
-/* Rows 15 to 18 of the combining table: select() by position (affine_select on POOL, range_select
- * on DVE), by a mask tile, and the predicated copy. */
+/* Rows 15 to 18 of the combining table: select() by position (affine_select on POOL,
+ * range_select on DVE), by a mask tile, and the predicated copy. */
 #include "frontend/dsl/trace_cover.h"
 
 #include <float.h>
@@ -19,11 +19,16 @@ static unsigned
 mirrored(unsigned op)
 {
     switch (op) {
-    case CPS_ALU_IS_GT: return CPS_ALU_IS_LT;
-    case CPS_ALU_IS_GE: return CPS_ALU_IS_LE;
-    case CPS_ALU_IS_LT: return CPS_ALU_IS_GT;
-    case CPS_ALU_IS_LE: return CPS_ALU_IS_GE;
-    default: return op;
+    case CPS_ALU_IS_GT:
+        return CPS_ALU_IS_LT;
+    case CPS_ALU_IS_GE:
+        return CPS_ALU_IS_LE;
+    case CPS_ALU_IS_LT:
+        return CPS_ALU_IS_GT;
+    case CPS_ALU_IS_LE:
+        return CPS_ALU_IS_GE;
+    default:
+        return op;
     }
 }
 
@@ -31,12 +36,18 @@ static unsigned
 inverted(unsigned op)
 {
     switch (op) {
-    case CPS_ALU_IS_GT: return CPS_ALU_IS_LE;
-    case CPS_ALU_IS_GE: return CPS_ALU_IS_LT;
-    case CPS_ALU_IS_LT: return CPS_ALU_IS_GE;
-    case CPS_ALU_IS_LE: return CPS_ALU_IS_GT;
-    case CPS_ALU_IS_EQ: return CPS_ALU_IS_NE;
-    default: return CPS_ALU_IS_EQ;
+    case CPS_ALU_IS_GT:
+        return CPS_ALU_IS_LE;
+    case CPS_ALU_IS_GE:
+        return CPS_ALU_IS_LT;
+    case CPS_ALU_IS_LT:
+        return CPS_ALU_IS_GE;
+    case CPS_ALU_IS_LE:
+        return CPS_ALU_IS_GT;
+    case CPS_ALU_IS_EQ:
+        return CPS_ALU_IS_NE;
+    default:
+        return CPS_ALU_IS_EQ;
     }
 }
 

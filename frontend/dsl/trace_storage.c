@@ -1,6 +1,7 @@
-/* Declarations: each execution makes a fresh buffer of the ring that its declaration is. Extents
- * and dtype come from the text or from the first value. Also the constants that are made once,
- * before everything else: numbers as [128, 1] columns, identities for PE transposes. */
+/* Declarations: each execution makes a fresh buffer of the ring that its declaration is.
+ * Extents and dtype come from the text or from the first value. Also the constants that are
+ * made once, before everything else: numbers as [128, 1] columns, identities for PE transposes.
+ */
 #include "frontend/dsl/trace_priv.h"
 
 #include <math.h>
@@ -10,10 +11,14 @@ static cps_space
 space_of(cps_ast_space s)
 {
     switch (s) {
-    case CPS_SPACE_HBM: return CPS_HBM;
-    case CPS_SPACE_SBUF: return CPS_SBUF;
-    case CPS_SPACE_PSUM: return CPS_PSUM;
-    default: return CPS_REG;
+    case CPS_SPACE_HBM:
+        return CPS_HBM;
+    case CPS_SPACE_SBUF:
+        return CPS_SBUF;
+    case CPS_SPACE_PSUM:
+        return CPS_PSUM;
+    default:
+        return CPS_REG;
     }
 }
 
@@ -74,8 +79,13 @@ fill_buffer(cps_tracer *t, cps_trstore *x, cps_dtype dt, int nd, const cps_vdim 
 {
     cps_vdim d[CPS_VIEW_AXES] = {{0}};
     cps_view_err e;
-    cps_tbuf b = {.name = x->name, .space = x->space, .dtype = dt, .pin_byte = -1, .pin_bank = -1,
-                  .pin_part = -1, .loc = at};
+    cps_tbuf b = {.name = x->name,
+                  .space = x->space,
+                  .dtype = dt,
+                  .pin_byte = -1,
+                  .pin_bank = -1,
+                  .pin_part = -1,
+                  .loc = at};
     bool ok;
 
     cps_assert(nd <= CPS_VIEW_AXES);
@@ -115,8 +125,8 @@ fill_buffer(cps_tracer *t, cps_trstore *x, cps_dtype dt, int nd, const cps_vdim 
 }
 
 cps_trstore *
-cps_tr_tile(cps_tracer *t, const char *name, cps_space s, cps_dtype dt, int nd, const cps_vdim *d,
-            const void *site, uint32_t k, int64_t bufs, cps_span at)
+cps_tr_tile(cps_tracer *t, const char *name, cps_space s, cps_dtype dt, int nd,
+            const cps_vdim *d, const void *site, uint32_t k, int64_t bufs, cps_span at)
 {
     cps_trstore *x = new_store(t, name, s, at);
     cps_trmarks m = {.bufs = bufs, .at = -1, .bank = -1, .parts = -1, .align = -1};
@@ -129,8 +139,15 @@ cps_tr_argument(cps_tracer *t, const char *name, cps_role role, const cps_type *
 {
     cps_trstore *x = new_store(t, name, CPS_HBM, at);
     cps_vdim d[CPS_MAX_RANK] = {{0}};
-    cps_tbuf b = {.name = name, .space = CPS_HBM, .role = role, .dtype = type->dtype,
-                  .rank = type->rank, .pin_byte = -1, .pin_bank = -1, .pin_part = -1, .loc = at};
+    cps_tbuf b = {.name = name,
+                  .space = CPS_HBM,
+                  .role = role,
+                  .dtype = type->dtype,
+                  .rank = type->rank,
+                  .pin_byte = -1,
+                  .pin_bank = -1,
+                  .pin_part = -1,
+                  .loc = at};
     cps_view_err e;
 
     if (type->rank == 0) { // a scalar is one element
@@ -207,7 +224,9 @@ dims_of_value(cps_tracer *t, const cps_ast_store *s, cps_cv v, int *nd, cps_vdim
     if (w) {
         for (int i = 0; i < w->nd; i++) {
             const cps_vaxis *x = &w->ax[i];
-            d[i] = (cps_vdim){.num = x->num, .origin = x->origin, .name = x->name,
+            d[i] = (cps_vdim){.num = x->num,
+                              .origin = x->origin,
+                              .name = x->name,
                               .fold = i == w->paxis ? x->fold : 0,
                               .all = w->all && i == w->paxis};
         }
@@ -235,7 +254,8 @@ dtype_of_value(cps_tracer *t, const cps_ast_store *s, cps_cv v, cps_dtype *out)
     else if (v.kind == CPS_V_OPAQUE)
         *out = CPS_DT_FP32;
     else
-        return cps_eval_error(&t->ev, CPS_E4106, s->name.span, "`%s` has no dtype", s->name.text);
+        return cps_eval_error(&t->ev, CPS_E4106, s->name.span, "`%s` has no dtype",
+                              s->name.text);
     return true;
 }
 
@@ -300,11 +320,18 @@ cps_tr_declare(cps_tracer *t, const cps_ast_store *s)
 static uint32_t
 pre_buffer(cps_tracer *t, const char *name, cps_dtype dt, int64_t n)
 {
-    cps_tbuf b = {.name = name, .space = CPS_SBUF, .dtype = dt, .rank = 2, .pin_byte = -1,
-                  .pin_bank = -1, .pin_part = -1, .slots = 1};
+    cps_tbuf b = {.name = name,
+                  .space = CPS_SBUF,
+                  .dtype = dt,
+                  .rank = 2,
+                  .pin_byte = -1,
+                  .pin_bank = -1,
+                  .pin_part = -1,
+                  .slots = 1};
     b.dim[0] = t->t->sbuf_partitions;
     b.dim[1] = n;
-    // A ring of its own: the site is the table of hoisted constants, the number its place in it.
+    // A ring of its own: the site is the table of hoisted constants, the number its place in
+    // it.
     b.ring = cps_tr_ring(t, &t->hoisted, t->hoisted.n, &b.turn);
     return cps_tile_buf(t->f, b);
 }

@@ -1,6 +1,6 @@
-/* Views: slicing, pieces and folds, transposition, splitting and joining by name, reinterpretation.
- * See trace_view.h for the model. Every bound is checked here, at both ends, so that whatever
- * reaches the tile program lies inside its buffer. */
+/* Views: slicing, pieces and folds, transposition, splitting and joining by name,
+ * reinterpretation. See trace_view.h for the model. Every bound is checked here, at both ends,
+ * so that whatever reaches the tile program lies inside its buffer. */
 #include "frontend/dsl/trace_view.h"
 
 static bool
@@ -98,8 +98,8 @@ cps_view_tile(cps_view *v, cps_space s, cps_dtype t, int nd, const cps_vdim *d,
     }
     rows = d[0].num;
     if (rows < 1)
-        return fail(e, CPS_E3104, cps_arena_printf(a, "axis 0 of a tile has %lld elements",
-                                                   (long long)rows));
+        return fail(e, CPS_E3104,
+                    cps_arena_printf(a, "axis 0 of a tile has %lld elements", (long long)rows));
     if (d[0].fold) {
         if (d[0].fold < 1 || d[0].fold > partitions)
             return fail(e, CPS_E3103,
@@ -115,8 +115,8 @@ cps_view_tile(cps_view *v, cps_space s, cps_dtype t, int nd, const cps_vdim *d,
                                    d[0].decl ? d[0].decl : "n", (long long)partitions);
         return false;
     }
-    v->ax[0] = (cps_vaxis){.num = d[0].num, .origin = d[0].origin, .name = d[0].name,
-                           .decl = d[0].decl};
+    v->ax[0] = (cps_vaxis){
+        .num = d[0].num, .origin = d[0].origin, .name = d[0].name, .decl = d[0].decl};
     v->all = d[0].all;
     *rank = 0;
     dim[(*rank)++] = d[0].all ? partitions : rows;
@@ -177,8 +177,7 @@ slice_axis(cps_view *v, int k, int64_t lo, int64_t n, int64_t st, cps_arena *a, 
 
     if (k == v->paxis && v->space != CPS_HBM) {
         if (v->all) { // only the whole row
-            return lo == 0 && n == 1 ? true
-                                     : fail(e, CPS_E3101, "an `all` axis has one row");
+            return lo == 0 && n == 1 ? true : fail(e, CPS_E3101, "an `all` axis has one row");
         }
         if (st != 1 && n > 1)
             return fail(e, CPS_E3101, "a slice over partitions has step 1");
@@ -208,8 +207,9 @@ slice_axis(cps_view *v, int k, int64_t lo, int64_t n, int64_t st, cps_arena *a, 
         return true;
     }
     if (!slice_levels(x, lo, n, st, &v->off))
-        return fail(e, CPS_E3101, "a slice of a joined axis must keep whole rows of it or stay "
-                                  "inside one");
+        return fail(e, CPS_E3101,
+                    "a slice of a joined axis must keep whole rows of it or stay "
+                    "inside one");
     x->num = n;
     return true;
 }
@@ -258,7 +258,8 @@ apply_sub(cps_view *v, int *k, int place, const cps_vsub *s, cps_arena *a, cps_v
         return true;
     case CPS_VS_AT:
         if (lo < 0 || lo >= x->num)
-            return bad_bounds(v, x, place, cps_arena_printf(a, "index %lld", (long long)lo), a, e);
+            return bad_bounds(v, x, place, cps_arena_printf(a, "index %lld", (long long)lo), a,
+                              e);
         if (!slice_axis(v, *k, lo, 1, 1, a, e))
             return false;
         if (v->all && *k == v->paxis) // `g[0, :]` keeps its row: it has no one partition
@@ -275,8 +276,9 @@ apply_sub(cps_view *v, int *k, int place, const cps_vsub *s, cps_arena *a, cps_v
                 cps_arena_printf(a, "slice %lld:%lld", (long long)lo, (long long)hi), a, e);
         n = cps_ceil_div(hi - lo, st);
         if (n == 0)
-            return fail(e, CPS_E3101, cps_arena_printf(a, "slice %lld:%lld is empty",
-                                                       (long long)lo, (long long)hi));
+            return fail(
+                e, CPS_E3101,
+                cps_arena_printf(a, "slice %lld:%lld is empty", (long long)lo, (long long)hi));
         if (!slice_axis(v, *k, lo, n, st, a, e))
             return false;
         x->origin = st == 1 ? x->origin + lo : 0;
@@ -286,21 +288,21 @@ apply_sub(cps_view *v, int *k, int place, const cps_vsub *s, cps_arena *a, cps_v
         int64_t b = s->piece.start, z = s->piece.end;
         if (b < x->origin || z > x->origin + x->num) {
             fail(e, CPS_E3102,
-                 cps_arena_printf(a, "piece %s covers %s%s%lld..%lld, the axis covers %s%s%lld..%lld",
-                                  s->text ? s->text : "", s->piece.name ? s->piece.name : "",
-                                  s->piece.name ? " = " : "", (long long)b, (long long)z,
-                                  x->name ? x->name : "", x->name ? " = " : "",
-                                  (long long)x->origin, (long long)(x->origin + x->num)));
+                 cps_arena_printf(
+                     a, "piece %s covers %s%s%lld..%lld, the axis covers %s%s%lld..%lld",
+                     s->text ? s->text : "", s->piece.name ? s->piece.name : "",
+                     s->piece.name ? " = " : "", (long long)b, (long long)z,
+                     x->name ? x->name : "", x->name ? " = " : "", (long long)x->origin,
+                     (long long)(x->origin + x->num)));
             if (x->decl)
                 e->note = cps_arena_printf(a, "axis %d of %s was declared `%s`", x->decl_axis,
                                            v->name ? v->name : "the view", x->decl);
             return false;
         }
         if (z == b)
-            return fail(e, CPS_E3101, cps_arena_printf(a, "piece %s is empty",
-                                                       s->text ? s->text : ""));
-        if (!(v->all && *k == v->paxis) &&
-            !slice_axis(v, *k, b - x->origin, z - b, 1, a, e))
+            return fail(e, CPS_E3101,
+                        cps_arena_printf(a, "piece %s is empty", s->text ? s->text : ""));
+        if (!(v->all && *k == v->paxis) && !slice_axis(v, *k, b - x->origin, z - b, 1, a, e))
             return false;
         x->origin = b;
         (*k)++;
@@ -311,7 +313,8 @@ apply_sub(cps_view *v, int *k, int place, const cps_vsub *s, cps_arena *a, cps_v
         if (v->reg)
             return fail(e, CPS_E3104, "a view takes one register offset");
         if (!step)
-            return fail(e, CPS_E3104, "a register cannot move over partitions or a joined axis");
+            return fail(e, CPS_E3104,
+                        "a register cannot move over partitions or a joined axis");
         if (s->size > x->num)
             return bad_bounds(v, x, place,
                               cps_arena_printf(a, "a part of %lld", (long long)s->size), a, e);
@@ -331,7 +334,8 @@ apply_sub(cps_view *v, int *k, int place, const cps_vsub *s, cps_arena *a, cps_v
     case CPS_VS_INDEX: {
         int64_t rows = cps_view_parts(s->index);
         if (v->space != CPS_HBM || place != 0)
-            return fail(e, CPS_E5202, "an index tile stands on the first axis of an hbm tensor");
+            return fail(e, CPS_E5202,
+                        "an index tile stands on the first axis of an hbm tensor");
         if (v->index)
             return fail(e, CPS_E5202, "a view takes one index tile");
         if (x->nl != 1)
@@ -348,8 +352,8 @@ apply_sub(cps_view *v, int *k, int place, const cps_vsub *s, cps_arena *a, cps_v
 }
 
 bool
-cps_view_index(cps_view *out, const cps_view *v, int n, const cps_vsub *s, cps_arena *a, int *bad,
-               cps_view_err *e)
+cps_view_index(cps_view *out, const cps_view *v, int n, const cps_vsub *s, cps_arena *a,
+               int *bad, cps_view_err *e)
 {
     int k = 0;
 
@@ -357,9 +361,10 @@ cps_view_index(cps_view *out, const cps_view *v, int n, const cps_vsub *s, cps_a
     *bad = 0;
     if (n > v->nd) {
         *bad = v->nd;
-        return fail(e, CPS_E3104, cps_arena_printf(a, "%d subscripts, but `%s` has %d ax%s", n,
-                                                   v->name ? v->name : "the view", v->nd,
-                                                   v->nd == 1 ? "is" : "es"));
+        return fail(e, CPS_E3104,
+                    cps_arena_printf(a, "%d subscripts, but `%s` has %d ax%s", n,
+                                     v->name ? v->name : "the view", v->nd,
+                                     v->nd == 1 ? "is" : "es"));
     }
     for (int i = 0; i < n; i++) {
         *bad = i;
@@ -599,8 +604,8 @@ bool
 cps_view_lower(const cps_view *v, uint32_t buf, int64_t parts, bool merge, cps_tview *out,
                cps_arena *a, cps_view_err *e)
 {
-    cps_tview t = {.buf = buf, .dtype = v->dtype, .off = v->off, .reg = v->reg,
-                   .reg_step = v->reg_step};
+    cps_tview t = {
+        .buf = buf, .dtype = v->dtype, .off = v->off, .reg = v->reg, .reg_step = v->reg_step};
 
     cps_assert(!cps_view_folded(v));
     if (v->space != CPS_HBM) {

@@ -2,8 +2,8 @@
  * functions from view to view; nothing here knows the syntax tree or emits an instruction.
  *
  * An axis is a nest of levels (num, step), slowest first, so that joined axes need no copy; a
- * step is in elements of the view's dtype. On chip one axis may lie on the partitions: it has no
- * levels, one row a partition, and when folded (`K by 128`) continues in the free part every
+ * step is in elements of the view's dtype. On chip one axis may lie on the partitions: it has
+ * no levels, one row a partition, and when folded (`K by 128`) continues in the free part every
  * `fold` rows. Pieces are absolute, numbers relative: `origin` is the absolute position of the
  * axis's element 0.
  *
@@ -22,7 +22,7 @@ typedef struct cps_vaxis {
     int64_t num; /* logical elements */
     int nl;      /* levels; 0 for the partition axis */
     cps_tdim l[CPS_VIEW_LEVELS];
-    int64_t fold;     /* partition axis: rows per fold, 0 when it lies in one */
+    int64_t fold; /* partition axis: rows per fold, 0 when it lies in one */
     int64_t fold_step;
     int64_t origin;   /* absolute position of element 0 */
     const char *name; /* extent as written ("K"), or NULL */
@@ -38,10 +38,10 @@ struct cps_view {
     cps_dtype dtype;
     int nd;
     cps_vaxis ax[CPS_VIEW_AXES];
-    int paxis;   /* axis on the partitions; -1: none left (one partition), or HBM */
-    int part;    /* first partition */
-    bool all;    /* `[all, n]`: the partition axis stands for any number of rows */
-    int64_t off; /* elements from the start of the tensor, or of the partition */
+    int paxis;    /* axis on the partitions; -1: none left (one partition), or HBM */
+    int part;     /* first partition */
+    bool all;     /* `[all, n]`: the partition axis stands for any number of rows */
+    int64_t off;  /* elements from the start of the tensor, or of the partition */
     uint32_t reg; /* register buffer added to off, times reg_step; 0 none */
     int64_t reg_step;
     const cps_view *index; /* [p,1] integer tile in place of the position on axis 0 */
@@ -56,8 +56,8 @@ typedef struct cps_view_err {
 /* One axis of a new storage, before layout. */
 typedef struct cps_vdim {
     int64_t num;
-    int64_t fold; /* 0: not folded */
-    bool all;     /* first on-chip axis only */
+    int64_t fold;  /* 0: not folded */
+    bool all;      /* first on-chip axis only */
     int64_t align; /* folds start at multiples of so many bytes; 0: as close as they fit */
     int64_t origin;
     const char *name, *decl;
@@ -66,8 +66,8 @@ typedef struct cps_vdim {
 /* Row-major HBM tensor; `order` 1 swaps the last two axes in storage. */
 bool cps_view_hbm(cps_view *v, cps_dtype t, int nd, const cps_vdim *d, int order,
                   cps_view_err *e);
-/* On-chip tile. `bank` is the bytes of a PSUM bank (0: not PSUM): folds then never straddle two.
- * *parts and dim[0..*rank) (dim[0] = partitions) are the buffer's extents. */
+/* On-chip tile. `bank` is the bytes of a PSUM bank (0: not PSUM): folds then never straddle
+ * two. *parts and dim[0..*rank) (dim[0] = partitions) are the buffer's extents. */
 bool cps_view_tile(cps_view *v, cps_space s, cps_dtype t, int nd, const cps_vdim *d,
                    int64_t partitions, int64_t bank, int64_t *dim, int *rank, cps_arena *a,
                    cps_view_err *e);
@@ -89,8 +89,8 @@ typedef struct cps_vsub {
     cps_piece piece;
     const char *text; /* PIECE: as written, for messages */
     uint32_t reg;
-    int64_t mul;      /* REG: position = reg * mul + lo */
-    int64_t size;     /* REG: 0 drops the axis */
+    int64_t mul;  /* REG: position = reg * mul + lo */
+    int64_t size; /* REG: 0 drops the axis */
     const cps_view *index;
 } cps_vsub;
 
@@ -102,11 +102,12 @@ bool cps_view_transpose(cps_view *out, const cps_view *v, cps_arena *a, cps_view
 bool cps_view_reshape(cps_view *out, const cps_view *v, const char *pattern, int nsize,
                       const char *const *sname, const int64_t *size, cps_arena *a,
                       cps_view_err *e);
-bool cps_view_bits(cps_view *out, const cps_view *v, cps_dtype t, cps_arena *a, cps_view_err *e);
+bool cps_view_bits(cps_view *out, const cps_view *v, cps_dtype t, cps_arena *a,
+                   cps_view_err *e);
 bool cps_view_repeat(cps_view *out, const cps_view *v, int64_t n, int axis, cps_arena *a,
                      cps_view_err *e);
-/* Rows [lo, lo + n) of a folded partition axis: one fold (or part of one), or whole folds, then as
- * rows of one fold with the folds as a new axis behind them. */
+/* Rows [lo, lo + n) of a folded partition axis: one fold (or part of one), or whole folds, then
+ * as rows of one fold with the folds as a new axis behind them. */
 bool cps_view_unfold(cps_view *out, const cps_view *v, int64_t lo, int64_t n, cps_view_err *e);
 
 /* The axis with stride 1, or -1. Unit axes never count. */
@@ -123,7 +124,8 @@ const char *cps_view_text(cps_arena *a, const cps_view *v);
 
 /* The tile-level view. On chip: partitions `parts` (0: those of the view), free levels of the
  * axes in logical order, unit levels dropped (one stays), neighbours merged when `merge`.
- * False (E3108) when more than CPS_TILE_DIMS levels are left. `index` is filled by the caller. */
+ * False (E3108) when more than CPS_TILE_DIMS levels are left. `index` is filled by the caller.
+ */
 bool cps_view_lower(const cps_view *v, uint32_t buf, int64_t parts, bool merge, cps_tview *out,
                     cps_arena *a, cps_view_err *e);
 

@@ -1,5 +1,5 @@
-/* Every row of the combining table, by the instructions that come out of small graphs, the rule of
- * choice between rows, and what no row covers. */
+/* Every row of the combining table, by the instructions that come out of small graphs, the rule
+ * of choice between rows, and what no row covers. */
 #include "frontend/dsl/trace_combine.h"
 #include "tests/check.h"
 
@@ -110,28 +110,32 @@ rows(void)
     T = T1; // no immediate bias on v2
     CHECK_STR(plan(F(RSQRT, OP(ADD, OP(MULT, s, NUM(0.25)), NUM(1e-6))), r),
               "dst = activation s 0.25 {1e-06} func:rsqrt @act");
-    CHECK_STR(plan(F(RECIPROCAL, OP(ADD, s, NUM(1))), r),
-              "t0 = tensor_scalar s 1 0 op0:add @dve; dst = activation t0 1 0 func:reciprocal @act");
+    CHECK_STR(
+        plan(F(RECIPROCAL, OP(ADD, s, NUM(1))), r),
+        "t0 = tensor_scalar s 1 0 op0:add @dve; dst = activation t0 1 0 func:reciprocal @act");
     CHECK_STR(cover(x, (cps_xdst){.node = o, .pin = CPS_ACT}),
               "dst = activation x 1 0 func:identity @act");
     T = T2;
 
     /* rows 8 and 9: reductions with and without the elements */
-    CHECK_STR(plan(SUM(F(SQUARE, x)), s), "t0 = activation x 1 0 func:square acc:3 -> dst @act");
+    CHECK_STR(plan(SUM(F(SQUARE, x)), s),
+              "t0 = activation x 1 0 func:square acc:3 -> dst @act");
     CHECK_STR(plan(MAX(F(ABS, x)), s),
               "t0 = tensor_scalar_reduce x 0 acc:3 op0:abs_value red:max -> dst @dve");
     d.red_op = CPS_ALU_MAX;
     CHECK_STR(cover(p, d), "dst = tensor_scalar_reduce p 1 acc:3 op0:mult red:max -> red @dve");
     CHECK_STR(cover(OP(ADD, f, r), d),
               "dst = tensor_scalar_reduce f r acc:3 op0:add red:max -> red @dve");
-    CHECK_STR(cover(OP(MULT, x, y), d), // no fused form: the elements, then row 10
-              "dst = tensor_tensor x y op0:mult @dve; red = tensor_reduce dst op0:max over:1 @dve");
+    CHECK_STR(
+        cover(OP(MULT, x, y), d), // no fused form: the elements, then row 10
+        "dst = tensor_tensor x y op0:mult @dve; red = tensor_reduce dst op0:max over:1 @dve");
     cps_xdst db = {.node = y, .red = s, .red_op = CPS_ALU_MAX, .pin = CPS_ENGINE_ANY};
     CHECK_STR(cover(OP(MULT, x, f), db), // the reduction sees what was not rounded yet
               "t0 = tensor_tensor x f op0:mult @dve; dst = tensor_copy t0 @dve; "
               "red = tensor_reduce t0 op0:max over:1 @dve");
-    CHECK_STR(plan(SUM(OP(MULT, x, y)), s),
-              "t0 = tensor_tensor x y op0:mult @dve; dst = tensor_reduce t0 op0:add over:1 @dve");
+    CHECK_STR(
+        plan(SUM(OP(MULT, x, y)), s),
+        "t0 = tensor_tensor x y op0:mult @dve; dst = tensor_reduce t0 op0:add over:1 @dve");
 
     /* row 11 */
     cps_xid prev = cps_x_prev(&G, no);
@@ -157,12 +161,14 @@ rows(void)
               "no instruction for `the value` runs on pool");
     CHECK_STR(plan(NUM(2.5), o), "dst = memset 2.5 @dve");
     CHECK_STR(plan(s, o), "dst = tensor_copy s @dve");
-    cps_xid row = cps_x_index(&G, 7, 1, 0, 128, 1, no), col = cps_x_index(&G, 3, 0, 1, 0, 512, no);
+    cps_xid row = cps_x_index(&G, 7, 1, 0, 128, 1, no),
+            col = cps_x_index(&G, 3, 0, 1, 0, 512, no);
     CHECK_STR(plan(row, s), "dst = iota base:7 channel:1 @pool");
     CHECK_STR(plan(OP(SUBTRACT, OP(MULT, col, INT(2)), row), o),
               "dst = iota base:-1 channel:-1 col:2 @pool");
-    CHECK_STR(plan(OP(ADD, s, col), o),
-              "t0 = iota base:3 channel:0 col:1 @pool; dst = tensor_scalar t0 s 0 op0:add @dve");
+    CHECK_STR(
+        plan(OP(ADD, s, col), o),
+        "t0 = iota base:3 channel:0 col:1 @pool; dst = tensor_scalar t0 s 0 op0:add @dve");
     cps_xid a = COL("ia", I32), b = COL("ib", I32);
     CHECK_STR(plan(OP(ADD, OP(MULT, a, INT(4096)), b), COL("ic", I32)),
               "t0 = tensor_tensor ia {4096} op0:mult_int @pool; "
@@ -173,10 +179,12 @@ rows(void)
 static void
 selects(void)
 {
-    cps_xid f = TILE("f", FP32), o = TILE("o", FP32), p = tile("p", CPS_PSUM, CPS_DT_FP32, 128, 512),
-            lo = COL("lo", FP32), hi = COL("hi", FP32), m = TILE("m", U8), g = TILE("g", FP32),
+    cps_xid f = TILE("f", FP32), o = TILE("o", FP32),
+            p = tile("p", CPS_PSUM, CPS_DT_FP32, 128, 512), lo = COL("lo", FP32),
+            hi = COL("hi", FP32), m = TILE("m", U8), g = TILE("g", FP32),
             top = COL("top", FP32);
-    cps_xid row = cps_x_index(&G, 0, 1, 0, 128, 1, no), col = cps_x_index(&G, 64, 0, 1, 0, 512, no);
+    cps_xid row = cps_x_index(&G, 0, 1, 0, 128, 1, no),
+            col = cps_x_index(&G, 64, 0, 1, 0, 512, no);
     cps_xid low = NUM(-FLT_MAX);
 #define SEL(c, a, b) cps_x_select(&G, c, a, b, no, &err)
 
@@ -192,8 +200,9 @@ selects(void)
               "dst = affine_select t0 0 op0:is_ge base:-64 channel:1 col:-1 @pool");
     cps_xid both = OP(LOGICAL_AND, OP(IS_LE, lo, col), OP(IS_LE, col, hi));
     cps_xdst d = {.node = o, .red = top, .red_op = CPS_ALU_MAX, .pin = CPS_ENGINE_ANY};
-    CHECK_STR(cover(SEL(both, p, low), d), "dst = range_select p lo hi acc:3 op0:is_ge op1:is_le "
-                                           "base:64 -> red @dve");
+    CHECK_STR(cover(SEL(both, p, low), d),
+              "dst = range_select p lo hi acc:3 op0:is_ge op1:is_le "
+              "base:64 -> red @dve");
     CHECK_STR(plan(SEL(OP(IS_LT, col, hi), p, low), o),
               "dst = range_select p hi hi op0:is_lt op1:is_lt base:64 @dve");
     CHECK_STR(plan(SEL(m, f, NUM(-5)), o), "dst = select_reduce m f -5 @dve");
@@ -216,7 +225,8 @@ selects(void)
 static void
 shapes_and_sharing(void)
 {
-    cps_xid x = TILE("x", FP32), o = TILE("o", FP32), row = tile("r", CPS_SBUF, CPS_DT_BF16, 1, 512),
+    cps_xid x = TILE("x", FP32), o = TILE("o", FP32),
+            row = tile("r", CPS_SBUF, CPS_DT_BF16, 1, 512),
             half = tile("h", CPS_SBUF, CPS_DT_FP32, 64, 512), s = COL("s", FP32);
 
     CHECK(!OP(MULT, x, row));

@@ -1,6 +1,7 @@
-/* Diagnostics of the tracer as they are rendered: code, caret, notes and way out. Cases stand in
- * tests/dsl/cases/trace_errors.txt: `--- TARGET [operands]`, a leaf body, `+++`, what is reported.
- * With --print the file is written anew from what is reported now, to be read before it is kept. */
+/* Diagnostics of the tracer as they are rendered: code, caret, notes and way out. Cases stand
+ * in tests/dsl/cases/trace_errors.txt: `--- TARGET [operands]`, a leaf body, `+++`, what is
+ * reported. With --print the file is written anew from what is reported now, to be read before
+ * it is kept. */
 #include "runtime/base/file.h"
 #include "tests/dsl/trace_run.h"
 
@@ -18,7 +19,9 @@ run(const char *target, const char *operands, const char *body, cps_arena *keep)
     trace_run r = trace_open("k.cps", src.data, NULL, NULL, NULL);
     trace_leaf(&r, NULL, target, operands, 1, 20000);
     cps_diags_render(r.d, &out, false);
-    const char *s = cps_arena_strdup(keep, out.n ? out.data : r.f ? "no error\n" : "nothing said\n");
+    const char *s = cps_arena_strdup(keep, out.n ? out.data
+                                           : r.f ? "no error\n"
+                                                 : "nothing said\n");
     trace_close(&r);
     cps_buf_fini(&src);
     cps_buf_fini(&out);

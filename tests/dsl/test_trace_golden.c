@@ -1,7 +1,8 @@
-/* Tile programs as text: what shipped leaves and small bodies become, instruction by instruction.
- * Cases stand in tests/dsl/cases/trace_golden.txt: `--- FILE LEAF TARGET OPERANDS` and the program,
- * or `--- - - TARGET OPERANDS`, a leaf body, `+++` and the program. Every program is also parsed
- * back. With --print the file is written anew, to be read before it is kept. */
+/* Tile programs as text: what shipped leaves and small bodies become, instruction by
+ * instruction. Cases stand in tests/dsl/cases/trace_golden.txt: `--- FILE LEAF TARGET OPERANDS`
+ * and the program, or `--- - - TARGET OPERANDS`, a leaf body, `+++` and the program. Every
+ * program is also parsed back. With --print the file is written anew, to be read before it is
+ * kept. */
 #include "runtime/base/file.h"
 #include "tests/dsl/trace_run.h"
 
@@ -36,8 +37,9 @@ program(const char *file, const char *leaf, const char *target, const char *oper
     trace_run r;
 
     if (inlined) {
-        cps_buf_puts(&src, "op k(x[M, K], w[K, N], v[N], idx[B]: i32) -> y[M, N] { y = x @ w; }\n"
-                           "leaf k_leaf for k on trn1, trn2, trn3 {\n    cases (M: 1);\n");
+        cps_buf_puts(&src,
+                     "op k(x[M, K], w[K, N], v[N], idx[B]: i32) -> y[M, N] { y = x @ w; }\n"
+                     "leaf k_leaf for k on trn1, trn2, trn3 {\n    cases (M: 1);\n");
         cps_buf_puts(&src, body);
         cps_buf_puts(&src, "}\n");
         r = trace_open("k.cps", src.data, NULL, NULL, NULL);

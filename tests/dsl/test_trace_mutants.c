@@ -1,6 +1,7 @@
-/* Spoilt leaves: tokens of the sources are deleted, doubled or exchanged, and what still loads is
- * traced. Nothing may crash, and a trace that gives no program has said why; one that gives a
- * program must pass the verifier or be told by it. `test_trace_mutants SEED COUNT` runs others. */
+/* Spoilt leaves: tokens of the sources are deleted, doubled or exchanged, and what still loads
+ * is traced. Nothing may crash, and a trace that gives no program has said why; one that gives
+ * a program must pass the verifier or be told by it. `test_trace_mutants SEED COUNT` runs
+ * others. */
 #include "frontend/dsl/body.h"
 #include "runtime/base/file.h"
 #include "runtime/base/rng.h"
@@ -8,8 +9,9 @@
 
 #include <ctype.h>
 
-static const char *const files[] = {"attention", "attention_decode", "conv2d", "cumsum", "matmul",
-                                    "moe_blockwise", "rmsnorm_quant", "softmax", "topk"};
+static const char *const files[] = {"attention",     "attention_decode", "conv2d",
+                                    "cumsum",        "matmul",           "moe_blockwise",
+                                    "rmsnorm_quant", "softmax",          "topk"};
 
 typedef struct token {
     uint32_t at, n;
@@ -43,9 +45,10 @@ tokens(const char *s, token *out, uint32_t most)
 static int
 sort(char c)
 {
-    return isdigit((unsigned char)c) ? 0 : isalpha((unsigned char)c) || c == '_' ? 1
-           : strchr("+-*/<>=", c)    ? 2
-                                     : 3;
+    return isdigit((unsigned char)c)               ? 0
+           : isalpha((unsigned char)c) || c == '_' ? 1
+           : strchr("+-*/<>=", c)                  ? 2
+                                                   : 3;
 }
 
 // One or two spoilt places in the leaf's part of the text.
@@ -94,7 +97,8 @@ spoil(cps_arena *a, const char *text, cps_rng *r)
 }
 
 static const char *const calls[][2] = {
-    {"attention_flash", "bf16[2,256,64] bf16[1,256,64] bf16[1,256,64] - ; scale=0.125 causal=true"},
+    {"attention_flash",
+     "bf16[2,256,64] bf16[1,256,64] bf16[1,256,64] - ; scale=0.125 causal=true"},
     {"attention_decode_rows", "bf16[2,4,64] bf16[2,1,64] bf16[2,1,64] bf16[3,1,128,64] "
                               "bf16[3,1,128,64] i32[2] i32[2] ; scale=0.125"},
     {"conv2d_packed", "bf16[1,3,12,12] bf16[8,3,3,3] ; stride=1 pad=1"},
@@ -135,8 +139,8 @@ main(int argc, char **argv)
             trace_leaf(&run, calls[k][0], i / 3 % 2 ? "trn2" : "trn3", calls[k][1], 1, 60000);
             traced += run.f != NULL;
         }
-        bool said = run.f || cps_diags_errors(run.d) > 0 ||
-                    !cps_dsl_find_leaf(run.set, calls[k][0]);
+        bool said =
+            run.f || cps_diags_errors(run.d) > 0 || !cps_dsl_find_leaf(run.set, calls[k][0]);
         CHECK(said);
         if (!said)
             fprintf(stderr, "mutant %u of %s says nothing:\n%s\n", i, files[k], text);

@@ -1,7 +1,7 @@
-/* Random expressions, once as an op body (whole tensors, binary64) and once as a leaf (tiles, the
- * combining table, the tile evaluator): the same numbers must come out. This is the check of the
- * cover as a whole: operand order and reversals, shared subtrees, temporaries, reductions on the
- * side, PSUM operands, folds. `test_trace_random SEED COUNT` runs others. */
+/* Random expressions, once as an op body (whole tensors, binary64) and once as a leaf (tiles,
+ * the combining table, the tile evaluator): the same numbers must come out. This is the check
+ * of the cover as a whole: operand order and reversals, shared subtrees, temporaries,
+ * reductions on the side, PSUM operands, folds. `test_trace_random SEED COUNT` runs others. */
 #include "frontend/dsl/body.h"
 #include "runtime/base/rng.h"
 #include "tests/dsl/trace_run.h"
@@ -40,9 +40,15 @@ static void
 tile(gen *g)
 {
     switch (pick(g, 3)) {
-    case 0: name(g, "x", "xt"); break;
-    case 1: name(g, "u", "ut"); break;
-    default: name(g, "g", "gt"); break;
+    case 0:
+        name(g, "x", "xt");
+        break;
+    case 1:
+        name(g, "u", "ut");
+        break;
+    default:
+        name(g, "g", "gt");
+        break;
     }
 }
 
@@ -100,9 +106,17 @@ expr(gen *g, int depth)
         return;
     }
     switch (pick(g, 15)) {
-    case 0: case 1: infix(g, " + ", depth); break;
-    case 2: infix(g, " - ", depth); break;
-    case 3: case 4: infix(g, " * ", depth); break;
+    case 0:
+    case 1:
+        infix(g, " + ", depth);
+        break;
+    case 2:
+        infix(g, " - ", depth);
+        break;
+    case 3:
+    case 4:
+        infix(g, " * ", depth);
+        break;
     case 5:
     case 6: {
         bool max = pick(g, 2);
@@ -113,8 +127,13 @@ expr(gen *g, int depth)
         both(g, ")");
         break;
     }
-    case 7: both(g, "-"); call(g, "", depth); break;
-    case 8: call(g, fns[pick(g, cps_countof(fns))], depth); break;
+    case 7:
+        both(g, "-");
+        call(g, "", depth);
+        break;
+    case 8:
+        call(g, fns[pick(g, cps_countof(fns))], depth);
+        break;
     case 9: // the argument bounded, so that nothing overflows
         both(g, "exp(minimum(");
         expr(g, depth - 1);
@@ -179,14 +198,17 @@ static void
 program(gen *g, cps_buf *src, int depth)
 {
     expr(g, depth);
-    cps_buf_printf(src, "op k(x[M, N], u[M, N], g[N], s[M, 1], r[M, 1]) -> y[M, N]: fp32 {\n"
-                        "    y = x * 0.0 + %s;\n}\n", g->op.data);
+    cps_buf_printf(src,
+                   "op k(x[M, N], u[M, N], g[N], s[M, 1], r[M, 1]) -> y[M, N]: fp32 {\n"
+                   "    y = x * 0.0 + %s;\n}\n",
+                   g->op.data);
     if (g->folded) {
-        cps_buf_printf(src, "leaf k_leaf for k on trn1, trn2, trn3 {\n    cases (M: 1);\n"
-                            "    sbuf gt[all, N] <- g;\n    sbuf xt[M by 128, N] <- x;\n"
-                            "    sbuf ut[M by 128, N] <- u;\n    sbuf st[M by 128, 1] <- s;\n"
-                            "    sbuf rt[M by 128, 1] <- r;\n"
-                            "    sbuf yt[M by 128, N]: fp32 = xt * 0.0 + %s;\n    y <- yt;\n}\n",
+        cps_buf_printf(src,
+                       "leaf k_leaf for k on trn1, trn2, trn3 {\n    cases (M: 1);\n"
+                       "    sbuf gt[all, N] <- g;\n    sbuf xt[M by 128, N] <- x;\n"
+                       "    sbuf ut[M by 128, N] <- u;\n    sbuf st[M by 128, 1] <- s;\n"
+                       "    sbuf rt[M by 128, 1] <- r;\n"
+                       "    sbuf yt[M by 128, N]: fp32 = xt * 0.0 + %s;\n    y <- yt;\n}\n",
                        g->leaf.data);
         return;
     }
@@ -194,7 +216,8 @@ program(gen *g, cps_buf *src, int depth)
                       "    sbuf gt[all, N] <- g;\n    for t in tiles(M, P) {\n"
                       "        sbuf xs[t, N] <- x[t, :];\n        sbuf ut[t, N] <- u[t, :];\n"
                       "        sbuf st[t, 1] <- s[t, :];\n        sbuf rt[t, 1] <- r[t, :];\n");
-    cps_buf_puts(src, g->psum ? "        psum xt[t, N]: fp32 = xs;\n" : "        let xt = xs;\n");
+    cps_buf_puts(src,
+                 g->psum ? "        psum xt[t, N]: fp32 = xs;\n" : "        let xt = xs;\n");
     cps_buf_printf(src, "        y[t, :] <- xs * 0.0 + %s;\n    }\n}\n", g->leaf.data);
 }
 
@@ -266,8 +289,8 @@ main(int argc, char **argv)
             CHECK(ok);
             if (!ok) {
                 cps_diags_render(r.d, &why, false);
-                fprintf(stderr, "program %u on %s, off by %.3g:\n%s%s\n", i, targets[i % 3], worst,
-                        src.data, why.n ? why.data : "");
+                fprintf(stderr, "program %u on %s, off by %.3g:\n%s%s\n", i, targets[i % 3],
+                        worst, src.data, why.n ? why.data : "");
             }
         }
         trace_close(&r);

@@ -1,6 +1,6 @@
-/* Views as pure functions: slicing, pieces absolute and numbers relative, folds, patterns, bits,
- * repetition, the lowering to tile views, and every way to fail. Each view is also checked against
- * a brute-force model: the set of addresses that its text promises. */
+/* Views as pure functions: slicing, pieces absolute and numbers relative, folds, patterns,
+ * bits, repetition, the lowering to tile views, and every way to fail. Each view is also
+ * checked against a brute-force model: the set of addresses that its text promises. */
 #include "frontend/dsl/trace_view.h"
 #include "tests/check.h"
 
@@ -24,7 +24,8 @@ tile(cps_space s, cps_dtype t, int nd, cps_vdim a, int64_t b, int64_t c)
     int64_t dim[CPS_MAX_RANK];
     int rank;
     cps_view v = {0};
-    bool ok = cps_view_tile(&v, s, t, nd, d, 128, s == CPS_PSUM ? 2048 : 0, dim, &rank, A, &err);
+    bool ok =
+        cps_view_tile(&v, s, t, nd, d, 128, s == CPS_PSUM ? 2048 : 0, dim, &rank, A, &err);
     if (!ok)
         v.nd = -1;
     v.name = "t";
@@ -44,8 +45,8 @@ slice(int64_t lo, int64_t hi, int64_t st)
 static cps_vsub
 piece(int64_t lo, int64_t hi)
 {
-    return (cps_vsub){.kind = CPS_VS_PIECE, .piece = {.start = lo, .end = hi, .name = "N"},
-                      .text = "n"};
+    return (cps_vsub){
+        .kind = CPS_VS_PIECE, .piece = {.start = lo, .end = hi, .name = "N"}, .text = "n"};
 }
 static const cps_vsub all = {.kind = CPS_VS_ALL};
 
@@ -78,8 +79,10 @@ slices(void)
     CHECK_STR(sub2(&x, at(3), all), "hbm bf16 +120 [40:1]");
     CHECK_STR(sub2(&x, slice(2, 9, 1), slice(1, 40, 3)), "hbm bf16 +81 [7:40@2, 13:3]");
     CHECK_STR(sub2(&x, piece(256, 300), all), "hbm bf16 +10240 [44:40@256, 40:1]");
-    CHECK_STR(sub2(&x, at(300), all), "index 300 is outside axis 0 of `x`, which has 300 elements");
-    CHECK_STR(sub2(&x, at(-1), all), "index -1 is outside axis 0 of `x`, which has 300 elements");
+    CHECK_STR(sub2(&x, at(300), all),
+              "index 300 is outside axis 0 of `x`, which has 300 elements");
+    CHECK_STR(sub2(&x, at(-1), all),
+              "index -1 is outside axis 0 of `x`, which has 300 elements");
     CHECK_STR(sub2(&x, all, slice(3, 41, 1)),
               "slice 3:41 is outside axis 1 of `x`, which has 40 elements");
     CHECK_STR(sub2(&x, all, slice(3, 3, 1)), "slice 3:3 is empty");
@@ -115,8 +118,8 @@ slices(void)
 static void
 folds(void)
 {
-    cps_view w = tile(CPS_SBUF, CPS_DT_BF16, 2, (cps_vdim){.num = 300, .fold = 128, .decl = "K by 128"},
-                      64, 0);
+    cps_view w = tile(CPS_SBUF, CPS_DT_BF16, 2,
+                      (cps_vdim){.num = 300, .fold = 128, .decl = "K by 128"}, 64, 0);
     CHECK_STR(cps_view_text(A, &w), "sbuf bf16 p0 +0 [#300 by 128:64, 64:1]");
     CHECK_STR(sub2(&w, piece(128, 256), all), "sbuf bf16 p0 +64 [#128@128, 64:1]");
     CHECK_STR(sub2(&w, piece(256, 300), piece(0, 9)), "sbuf bf16 p0 +128 [#44@256, 9:1]");
@@ -174,17 +177,20 @@ patterns(void)
               "bad view pattern \"a b c -> a b d\": `d` is not on the left");
     CHECK_STR(pattern(&x, "a b c a b c", 0, NULL, NULL),
               "bad view pattern \"a b c a b c\": no `->`");
-    CHECK_STR(pattern(&x, "a (b d) c -> a b d c", 0, NULL, NULL),
-              "bad view pattern \"a (b d) c -> a b d c\": the sizes of `b` and `d` are both open");
-    CHECK_STR(pattern(&x, "a (b c) d -> a b c d", 1, c, four),
-              "bad view pattern \"a (b c) d -> a b c d\": axis 1 has 5 elements, the sizes give 4");
+    CHECK_STR(
+        pattern(&x, "a (b d) c -> a b d c", 0, NULL, NULL),
+        "bad view pattern \"a (b d) c -> a b d c\": the sizes of `b` and `d` are both open");
+    CHECK_STR(
+        pattern(&x, "a (b c) d -> a b c d", 1, c, four),
+        "bad view pattern \"a (b c) d -> a b c d\": axis 1 has 5 elements, the sizes give 4");
     CHECK_STR(pattern(&x, "a (b c -> a b c", 0, NULL, NULL),
               "bad view pattern \"a (b c -> a b c\": parentheses do not match");
 
     // on chip the partition axis moves, but is not split or joined
     cps_view t = tile(CPS_SBUF, CPS_DT_FP32, 3, (cps_vdim){.num = 64}, 3, 10);
     CHECK_STR(pattern(&t, "r f j -> r (f j)", 0, NULL, NULL), "sbuf fp32 p0 +0 [#64, 30:1]");
-    CHECK_STR(pattern(&t, "r f j -> f r j", 0, NULL, NULL), "sbuf fp32 p0 +0 [3:10, #64, 10:1]");
+    CHECK_STR(pattern(&t, "r f j -> f r j", 0, NULL, NULL),
+              "sbuf fp32 p0 +0 [3:10, #64, 10:1]");
     CHECK_STR(pattern(&t, "r f j -> (r f) j", 0, NULL, NULL),
               "the partition axis of `t` cannot be joined");
     CHECK_INT(err.code, CPS_E3105);

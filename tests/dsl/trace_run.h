@@ -96,20 +96,24 @@ static inline void
 trace_leaf(trace_run *r, const char *leaf, const char *target, const char *operands, int cores,
            int64_t steps)
 {
-    const cps_dsl_leaf *l = leaf ? cps_dsl_find_leaf(r->set, leaf)
+    const cps_dsl_leaf *l = leaf               ? cps_dsl_find_leaf(r->set, leaf)
                             : r->set->leaves.n ? r->set->leaves.data[0]
                                                : NULL;
     if (!l || cps_diags_errors(r->d))
         return;
     const cps_dsl_op *op = cps_dsl_find_op(r->set, l->ast->op.text);
-    r->inst = (cps_instance){.op = op->ast->name.text, .target = cps_target_find(target),
-                             .cores = cores};
+    r->inst = (cps_instance){
+        .op = op->ast->name.text, .target = cps_target_find(target), .cores = cores};
     trace_operands(r, operands);
     if (!cps_dsl_infer(r->set, r->arena, op, &r->inst, r->d) ||
         !cps_dsl_candidate(r->set, r->arena, l, &r->inst, NULL, 0, &r->cand, r->d))
         return;
-    cps_trace_opts o = {.set = r->set, .leaf = l, .op = op, .inst = &r->inst,
-                        .nconfig = r->cand.nconfig, .config = r->cand.config,
+    cps_trace_opts o = {.set = r->set,
+                        .leaf = l,
+                        .op = op,
+                        .inst = &r->inst,
+                        .nconfig = r->cand.nconfig,
+                        .config = r->cand.config,
                         .step_limit = steps};
     r->f = cps_dsl_trace(r->arena, &o, r->d);
     if (r->f && !cps_tile_verify(r->f, r->inst.target, r->d))

@@ -12,13 +12,20 @@ static cps_arena *A;
 static cps_instance
 sample(void)
 {
-    cps_instance i = {.op = "matmul", .target = cps_target_find("trn2"), .cores = 1,
-                      .noperands = 3, .nresults = 1};
-    i.operand[0] = (cps_operand){"x", true, cps_type_make(CPS_DT_BF16, 2, (int64_t[]){512, 64}), 0};
-    i.operand[1] = (cps_operand){"w", true, cps_type_make(CPS_DT_BF16, 2, (int64_t[]){64, 32}), 0};
+    cps_instance i = {.op = "matmul",
+                      .target = cps_target_find("trn2"),
+                      .cores = 1,
+                      .noperands = 3,
+                      .nresults = 1};
+    i.operand[0] =
+        (cps_operand){"x", true, cps_type_make(CPS_DT_BF16, 2, (int64_t[]){512, 64}), 0};
+    i.operand[1] =
+        (cps_operand){"w", true, cps_type_make(CPS_DT_BF16, 2, (int64_t[]){64, 32}), 0};
     i.operand[2] = (cps_operand){.name = "bias"};
-    i.result[0] = (cps_operand){"y", true, cps_type_make(CPS_DT_BF16, 2, (int64_t[]){512, 32}), 0};
-    cps_attr_put(A, &i.attr, &i.nattr, (cps_attr){.key = "act", .kind = CPS_A_STR, .s = "gelu"});
+    i.result[0] =
+        (cps_operand){"y", true, cps_type_make(CPS_DT_BF16, 2, (int64_t[]){512, 32}), 0};
+    cps_attr_put(A, &i.attr, &i.nattr,
+                 (cps_attr){.key = "act", .kind = CPS_A_STR, .s = "gelu"});
     return i;
 }
 
@@ -40,12 +47,12 @@ keys(void)
     cps_buf t = {0};
 
     CHECK(cps_digest_eq(&k, &l));
-#define DIFFERS(change)                                                                          \
-    do {                                                                                         \
-        b = sample();                                                                            \
-        change;                                                                                  \
-        l = key_of(&b);                                                                          \
-        CHECK(!cps_digest_eq(&k, &l));                                                           \
+#define DIFFERS(change)                                                                        \
+    do {                                                                                       \
+        b = sample();                                                                          \
+        change;                                                                                \
+        l = key_of(&b);                                                                        \
+        CHECK(!cps_digest_eq(&k, &l));                                                         \
     } while (0)
     DIFFERS(b.op = "matmul2");
     DIFFERS(b.target = cps_target_find("trn1"));
@@ -65,12 +72,14 @@ keys(void)
     cps_buf_fini(&t);
     a.operand[0].order = 1;
     a.cores = 2;
-    cps_attr_put(A, &a.attr, &a.nattr, (cps_attr){.key = "eps", .kind = CPS_A_FLOAT, .f = 1e-6});
+    cps_attr_put(A, &a.attr, &a.nattr,
+                 (cps_attr){.key = "eps", .kind = CPS_A_FLOAT, .f = 1e-6});
     cps_attr_put(A, &a.attr, &a.nattr, (cps_attr){.key = "deep", .kind = CPS_A_BOOL, .i = 1});
     t = (cps_buf){0};
     cps_instance_print(&a, &t);
-    CHECK_STR(t.data, "matmul(x bf16[512,64] stored transposed, w bf16[64,32]; act=gelu, deep=true, "
-                      "eps=1e-6) on trn2, 2 cores");
+    CHECK_STR(t.data,
+              "matmul(x bf16[512,64] stored transposed, w bf16[64,32]; act=gelu, deep=true, "
+              "eps=1e-6) on trn2, 2 cores");
     cps_buf_fini(&t);
 }
 
@@ -131,7 +140,8 @@ scanning(void)
     static const char text[] =
         "// op not(this)\n/* leaf nor for this on trn1 { */ const S = \"op quoted(x)\";\n"
         "op one(x[A]) -> y[A] { let op_like = 1; leafy = op; }\n"
-        "fn op2(a) { op three(b); }\nleaf one_fast for one on trn1,\n   trn2 {\n  cases (A: 1);\n}\n"
+        "fn op2(a) { op three(b); }\nleaf one_fast for one on trn1,\n   trn2 {\n  cases (A: "
+        "1);\n}\n"
         "block two(x[A]) -> y[A] { y = one(x); } leaf broken for";
     cps_scan_item x;
     size_t at = 0;

@@ -1,7 +1,8 @@
 /* Every leaf on every target it names, over its `cases` and shapes next to them: inferred, held
- * against its predicates, traced, verified, executed by the tile evaluator, and compared with the
- * op's body at the leaf's own tolerance. Sizes are cut so that a checking build stays quick; what
- * is cut still exercises every edge (one more, one less than a tile). `test_leaves NAME` runs one. */
+ * against its predicates, traced, verified, executed by the tile evaluator, and compared with
+ * the op's body at the leaf's own tolerance. Sizes are cut so that a checking build stays
+ * quick; what is cut still exercises every edge (one more, one less than a tile). `test_leaves
+ * NAME` runs one. */
 #include "frontend/dsl/body.h"
 #include "frontend/dsl/registry.h"
 #include "runtime/base/rng.h"
@@ -41,14 +42,24 @@ extent(const cps_dsl_case *c, cps_expr_p e, int64_t *out)
         *out = dim_of(c, CPS_AST_AS(ref, e)->name.text, -1);
         return *out >= 0;
     case CPS_EX_BINARY:
-        if (!extent(c, CPS_AST_AS(binary, e)->a, &a) || !extent(c, CPS_AST_AS(binary, e)->b, &b))
+        if (!extent(c, CPS_AST_AS(binary, e)->a, &a) ||
+            !extent(c, CPS_AST_AS(binary, e)->b, &b))
             return false;
         switch (CPS_AST_AS(binary, e)->op) {
-        case CPS_BIN_ADD: *out = a + b; return true;
-        case CPS_BIN_SUB: *out = a - b; return true;
-        case CPS_BIN_MUL: *out = a * b; return true;
-        case CPS_BIN_DIV: *out = b ? a / b : 0; return b != 0;
-        default: return false;
+        case CPS_BIN_ADD:
+            *out = a + b;
+            return true;
+        case CPS_BIN_SUB:
+            *out = a - b;
+            return true;
+        case CPS_BIN_MUL:
+            *out = a * b;
+            return true;
+        case CPS_BIN_DIV:
+            *out = b ? a / b : 0;
+            return b != 0;
+        default:
+            return false;
         }
     default:
         return false;
@@ -89,8 +100,10 @@ static bool
 call_of(cps_arena *a, const cps_dsl_op *op, const cps_dsl_case *c, cps_dtype t, bool with,
         const cps_target *target, cps_instance *out)
 {
-    *out = (cps_instance){.op = op->ast->name.text, .target = target,
-                          .cores = 1, .noperands = (int)op->ast->noperand};
+    *out = (cps_instance){.op = op->ast->name.text,
+                          .target = target,
+                          .cores = 1,
+                          .noperands = (int)op->ast->noperand};
     for (uint32_t k = 0; k < op->ast->noperand; k++) {
         const cps_ast_operand *o = &op->ast->operand[k];
         cps_operand *x = &out->operand[k];
@@ -152,7 +165,8 @@ stored(cps_arena *a, const cps_operand *o, const void *logical)
     const cps_type *t = &o->type;
     if (o->order == 0 || t->rank < 2)
         return (void *)(uintptr_t)logical;
-    int64_t m = t->dim[t->rank - 2], k = t->dim[t->rank - 1], outer = cps_type_count(t) / (m * k);
+    int64_t m = t->dim[t->rank - 2], k = t->dim[t->rank - 1],
+            outer = cps_type_count(t) / (m * k);
     size_t es = cps_dtype_bytes(t->dtype);
     char *p = cps_arena_alloc(a, (size_t)(outer * m * k) * es);
     for (int64_t b = 0; b < outer; b++)
@@ -218,7 +232,8 @@ compare(cps_arena *a, const cps_instance *i, const cps_tfunc *f, const cps_candi
         if (!close_to(&out[k], args[nin + k], &i->result[k].type, c->rtol, c->atol, &worst)) {
             cps_buf t = {0};
             cps_instance_print(i, &t);
-            fprintf(stderr, "%s: result %d of %s differs by %.3g of the largest, allowed %.3g\n",
+            fprintf(stderr,
+                    "%s: result %d of %s differs by %.3g of the largest, allowed %.3g\n",
                     c->leaf, k, t.data, worst, c->rtol);
             cps_buf_fini(&t);
             ok = false;
@@ -239,7 +254,8 @@ run(const cps_dsl_leaf *l, const cps_dsl_op *op, const cps_dsl_case *c, cps_dtyp
     if (call_of(a, op, c, t, with, target, &i)) {
         if (order)
             i.operand[0].order = 1;
-        ok = cps_dsl_infer(S, a, op, &i, D) && cps_dsl_candidate(S, a, l, &i, NULL, 0, &cand, D);
+        ok =
+            cps_dsl_infer(S, a, op, &i, D) && cps_dsl_candidate(S, a, l, &i, NULL, 0, &cand, D);
         if (ok && !cand.ok)
             refused++;
         if (ok && cand.ok) {

@@ -11,8 +11,8 @@ static cps_registry *R;
 static cps_instance
 matmul(const char *target, cps_dtype t, int64_t m, int64_t k, int64_t n)
 {
-    cps_instance i = {.op = "matmul", .target = cps_target_find(target), .cores = 1,
-                      .noperands = 4};
+    cps_instance i = {
+        .op = "matmul", .target = cps_target_find(target), .cores = 1, .noperands = 4};
     i.operand[0] = (cps_operand){"x", true, cps_type_make(t, 2, (int64_t[]){m, k}), 0};
     i.operand[1] = (cps_operand){"w", true, cps_type_make(t, 2, (int64_t[]){k, n}), 0};
     return i;
@@ -122,8 +122,8 @@ selection(void)
     i.operand[1].type.dim[0] = 17;
     CHECK(!R->infer(R->self, A, &i, D));
     CHECK_INT(cps_diags_code(D, cps_diags_count(D) - 1), CPS_E2310);
-    CHECK(!R->trace(R->self, A, &(cps_instance){.op = "matmul"}, &(cps_candidate){.leaf = "none"},
-                    0, D));
+    CHECK(!R->trace(R->self, A, &(cps_instance){.op = "matmul"},
+                    &(cps_candidate){.leaf = "none"}, 0, D));
     cps_diags_clear(D);
 }
 
@@ -140,9 +140,10 @@ added(void)
     cps_candidate *c;
 
     CHECK(cps_dsl_registry_add(R, "extra.cps", extra, sizeof(extra) - 1, D));
-    cps_instance i = {.op = "twice_of", .target = cps_target_find("trn1"), .cores = 1,
-                      .noperands = 1};
-    i.operand[0] = (cps_operand){"x", true, cps_type_make(CPS_DT_FP32, 2, (int64_t[]){3, 5}), 0};
+    cps_instance i = {
+        .op = "twice_of", .target = cps_target_find("trn1"), .cores = 1, .noperands = 1};
+    i.operand[0] =
+        (cps_operand){"x", true, cps_type_make(CPS_DT_FP32, 2, (int64_t[]){3, 5}), 0};
     CHECK(R->infer(R->self, A, &i, D));
     unsigned n = R->candidates(R->self, A, &i, &c, D);
     CHECK(n == 1 && c[0].ok);
