@@ -1,58 +1,158 @@
-// Attention with the whole row of scores on chip: encoders and short contexts, any head grouping.
-use "leaves/matmul.cps";
+// Attention: any grouping of heads, additive mask, causality, window, sinks.
+//
+// Loads are by rows of positions, many heads at a time; the PE turns what must be turned. Short rows of scores are worked
+// on for several heads at once: [128 queries, heads, keys] in one PSUM bank and one instruction each. The sum of the
+// exponentials is one more column of the values, of ones.
 
-// The keys that rows `i` can see, in whole tiles of 128: skipping is range arithmetic.
+// The keys that rows `i` can see, from a multiple of 128 on: skipping is range arithmetic.
 fn visible(i, keys, causal, window) {
     if (!causal) { return range(keys); }
     let lo = window == 0 ? 0 : max(0, i.start - window + 1) / 128 * 128;
     return clip(range(keys), lo, i.end);
 }
 
-leaf attention_rows for attention on trn1, trn2, trn3 {
-    where d <= 128 : "the head dimension is the contraction: at most 128";
-    where B % Bkv == 0 : "query heads are whole groups of key heads";
-    where q.dtype in {bf16, fp16, fp32} && k.dtype == q.dtype && v.dtype == q.dtype : "q, k and v share bf16, fp16 or fp32";
-    where causal || window == 0 : "a window needs causal attention";
-    where Skv * (3 * bytes(q.dtype) + 12) + ceil_div(Skv, 128) * (d + 128) * 2 * bytes(q.dtype) <= sbuf.partition * 3 / 4 : "one row of scores must stay on chip";
-    let pairs = B * Sq * Skv * (causal ? 0.5 : 1.0);
-    cost pe: pairs * 3 / 128 * target.pe_passes(q.dtype), act: pairs / 128, dve: 3 * pairs / 128, hbm: bytes(q) + bytes(o) + bytes(k) + bytes(v);
-    tolerance 2e-2, 1e-5;
-    cases (B: 12, Bkv: 12, Sq: 128, Skv: 128, d: 32), (B: 8, Bkv: 2, Sq: 256, Skv: 256, d: 64, causal: true),
-          (B: 2, Bkv: 2, Sq: 130, Skv: 77, d: 128), (B: 2, Bkv: 1, Sq: 300, Skv: 300, d: 32, causal: true, window: 100),
-          (B: 2, Bkv: 2, Sq: 64, Skv: 64, d: 32, dtype: fp32);
+// dst[pack*d by 128, heads/pack, n] receives rows[n by 128, heads, d] turned; `pack` heads lie one under the other. As
+// many turned blocks as a PSUM bank holds go over in one copy.
+fn turn_heads(dst, rows, heads, pack, d, n) {
+    for part in 0..2 {                                          // whole groups of heads, then what is left
+        let per = part == 0 ? pack : heads % pack;
+        let first = part == 0 ? 0 : heads / pack;
+        let groups = part == 0 ? heads / pack : min(1, per);
+        for k in tiles(per * d, 128), c in tiles(n, 512), gs in tiles(groups, max(1, 512 / c.size)) {
+            psum t[k, gs, c]: transposed(rows.dtype) bufs 1;
+            for g in gs, s in tiles(c, 128) {
+                if (per > 1) { t[:, g, s] = rows[s, ds((first + g.start) * pack, per), :].view("s g d -> s (g d)")'; }
+                else { t[:, g, s] = rows[s, (first + g.start) * pack, k]'; }
+            }
+            dst[k, ds(first + gs.start, gs.size), c] = t;
+        }
+    }
+}
 
-    for b in 0..B across cores {
-        let kv = b / (B / Bkv);
-        sbuf kt[d, Skv]: k.dtype bufs 2;
-        load_transposed(kt, k[kv, :, :]);
-        sbuf vt[Skv by 128, d]: v.dtype bufs 2 <- v[kv, :, :];
-        if (present(mask)) { sbuf mk[all, Skv]: fp32 <- mask[b / (B / Bm), :]; }
-        if (present(sink)) { sbuf sk[all, 1]: fp32 <- sink[b:b + 1]; }
+// p[i, j] = queries of head h times keys j of its key head.
+fn scores(p, qt, h, kt, kv, j, pack, d) {
+    if (pack > 1) {
+        p = qt[ds(h % pack * d, d), h / pack, :]' @ kt[ds(kv % pack * d, d), kv / pack, j];
+    } else {
+        for k in tiles(d, 128) { p += qt[k, h, :]' @ kt[k, kv, j]; }
+    }
+}
+
+// Of the columns j of z, those that row i must not see become the lowest number.
+fn hide(z, i, j, causal, window) {
+    if (causal && j.end > i.start + 1) { z = select(col(j) - row(i) <= 0, z, lowest); }
+    if (window > 0 && j.start <= i.end - 1 - window) { z = select(row(i) - col(j) < window, z, lowest); }
+}
+
+leaf attention_rows for attention on trn1, trn2, trn3 {
+    where q.dtype in {bf16, fp16, fp32} && k.dtype == q.dtype && v.dtype == q.dtype : "q, k and v must share bf16, fp16 or fp32";
+    where d <= 256 : "the head dimension must be at most 256";
+    where B % Bkv == 0 : "query heads must be whole groups of key heads";
+    where causal || window == 0 : "a window needs causal attention";
+    where window == 0 || Sq < Skv + window : "every query must see a key";
+    where !present(mask) || B % Bm == 0 : "heads must be whole groups of mask rows";
+    let size = bytes(q.dtype);
+    let pack = B != Bkv ? 1 : d == 32 ? 4 : d == 64 ? 2 : 1;    // heads that share the partitions
+    let G = B / Bkv;                                            // query heads of a key head
+    let each = 2 * ((2 * ceil_div(Skv, 128) * (d + 1) + ceil_div(d, 128) * Skv) * size + 4 * G * d * size + G * 128 * ceil_div(d, 128) * size
+                    + (present(mask) ? 4 * Skv * (ceil_div(G * Bm, B) + 1) : 0));
+    let work = Skv * (8 + 5 * size) + 1024;
+    where each + work <= sbuf.partition * 7 / 8 : "keys, values and one row of scores must stay on chip";
+    let pairs = B * Sq * Skv * (causal ? 0.5 : 1.0);
+    cost pe: pairs * (2 * ceil_div(d, 128) + 1) / 128 * target.pe_passes(q.dtype), act: 2 * pairs / 128, dve: 2 * pairs / 128,
+         hbm: bytes(q) + bytes(o) + bytes(k) + bytes(v);
+    tolerance q.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
+    cases (B: 12, Bkv: 12, Sq: 128, Skv: 128, d: 32, Bm: 1, with: "mask", scale: 0.17), (B: 8, Bkv: 2, Sq: 256, Skv: 256, d: 64, causal: true),
+          (B: 5, Bkv: 5, Sq: 130, Skv: 77, d: 64), (B: 2, Bkv: 1, Sq: 300, Skv: 300, d: 40, causal: true, window: 100, with: "sink"),
+          (B: 2, Bkv: 2, Sq: 64, Skv: 64, d: 32, dtype: fp32), (B: 4, Bkv: 2, Sq: 3, Skv: 700, d: 160, Bm: 2, with: "mask sink"),
+          (B: 1, Bkv: 1, Sq: 1, Skv: 1, d: 1), (B: 3, Bkv: 3, Sq: 200, Skv: 900, d: 128, causal: true, dtype: fp16);
+
+    let fit = max(1, min(Bkv, (sbuf.partition * 7 / 8 - work) / each));
+    let KG = fit > pack ? fit / pack * pack : fit;              // key heads on chip at a time
+    let HB = Skv <= 256 ? max(1, min(KG * G, min(512 / Skv, 512 / (d + 1)))) : 1;   // heads whose scores share a bank
+    let JC = 128 * max(1, 4 / HB);                              // keys whose turned exponentials share a bank
+    let direct = !present(mask) && !causal && scale > 0 && Skv <= 512;              // exponentials straight from PSUM
+    let qs = q.view("b s d -> s b d");
+    let os = o.view("b s d -> s b d");
+    for kb in tiles(Bkv, KG) across cores {
+        let NH = kb.size * G;
+        let h0 = kb.start * G;
+        sbuf kr[Skv by 128, kb.size, d]: k.dtype bufs 1 <- k.view("b s d -> s b d")[:, kb, :];
+        sbuf va[Skv by 128, kb.size, d + 1]: v.dtype bufs 2;
+        va[:, :, 0:d] <- v.view("b s d -> s b d")[:, kb, :];
+        va[:, :, d:d + 1] = 1.0;
+        sbuf kt[pack * d by 128, ceil_div(kb.size, pack), Skv]: k.dtype bufs 2;
+        turn_heads(kt, kr, kb.size, pack, d, Skv);
+        if (present(sink)) { sbuf sk[all, NH]: fp32 bufs 2 <- sink[ds(h0, NH)]; }
+        if (present(mask)) {                                    // the rows of these heads, on every partition
+            let m0 = h0 / (B / Bm);
+            let rows = (h0 + NH - 1) / (B / Bm) - m0 + 1;
+            sbuf mk[all, rows, Skv]: fp32 bufs 2 <- mask[ds(m0, rows), :];
+        }
         for i in tiles(Sq, 128) {
             let live = visible(i, Skv, causal, window);
-            sbuf qt[d, i]: q.dtype bufs 2;
-            load_transposed(qt, q[b, i, :]);
-            sbuf z[i, live]: fp32;
-            for j in tiles(live, 512) {
-                psum p[i, j]: fp32 bufs 2 = qt' @ kt[:, j.start:j.end];
-                if (present(mask)) { z[:, j] = p * scale + mk[:, j.start:j.end]; } else { z[:, j] = p * scale; }
-                if (causal && j.end > i.start + 1) { z[:, j] = select(col(j) - row(i) <= 0, z[:, j], lowest); }
-                if (window > 0 && j.start <= i.end - 1 - window) { z[:, j] = select(row(i) - col(j) < window, z[:, j], lowest); }
+            let n = live.size;
+            sbuf qr[i, NH, d]: q.dtype bufs 2 <- qs[i, ds(h0, NH), :];
+            sbuf qt[pack * d by 128, ceil_div(NH, pack), i]: q.dtype bufs 2;
+            turn_heads(qt, qr, NH, pack, d, i);
+            sbuf ot[i, NH, d]: o.dtype bufs 2;
+            for hb in tiles(NH, HB) pipelined {
+                let nh = hb.size;
+                stage scores {
+                    sbuf neg[i, nh, 1]: fp32;                   // minus the largest score
+                    if (direct) {
+                        psum p[i, nh, n]: fp32;
+                        for h in 0..nh { scores(p[:, h, :], qt, hb.start + h, kt, (hb.start + h) / G, live, pack, d); }
+                        neg = -max(p, axis: 2);
+                        neg = neg * scale;
+                    } else {
+                        sbuf z[i, nh, n]: fp32;
+                        for j in tiles(live, HB > 1 ? 256 : 512) {
+                            let (lo, hi) = (j.start - live.start, j.end - live.start);
+                            psum p[i, nh, j.size]: fp32 bufs 2;
+                            for h in 0..nh { scores(p[:, h, :], qt, hb.start + h, kt, (hb.start + h) / G, j, pack, d); }
+                            if (!present(mask)) { z[:, :, lo:hi] = p * scale on act; }
+                            else {
+                                let r = (h0 + hb.start) / (B / Bm) - m0;
+                                if ((h0 + hb.end - 1) / (B / Bm) - m0 == r) { z[:, :, lo:hi] = p * scale + mk[:, ds(r, 1), j.start:j.end]; }
+                                else { for h in 0..nh { z[:, h, lo:hi] = p[:, h, :] * scale + mk[:, (h0 + hb.start + h) / (B / Bm) - m0, j.start:j.end]; } }
+                            }
+                            for h in 0..nh { hide(z[:, h, lo:hi], i, j, causal, window); }
+                        }
+                        neg = -max(z, axis: 2);
+                    }
+                    if (present(sink)) { neg = minimum(neg, sk[:, ds(hb.start, nh)].view("p h -> p h 1") * -1.0); }
+                }
+                stage soft {
+                    sbuf e[i, nh, n]: q.dtype;
+                    for h in 0..nh {
+                        if (direct) { e[:, h, :] = exp(p[:, h, :] * scale + neg[:, h, :]); } else { e[:, h, :] = exp(z[:, h, :] + neg[:, h, :]); }
+                    }
+                }
+                stage values {
+                    sbuf et[n by 128, nh, i]: q.dtype bufs 2;
+                    for c in tiles(n, JC) {
+                        psum pt[c by 128, nh, i]: transposed(q.dtype) bufs 2;
+                        for j in tiles(c, 128), h in 0..nh { pt[j, h, :] = e[:, h, j]'; }
+                        et[c, :, :] = pt;
+                    }
+                    psum acc[i, nh, d + 1]: fp32 bufs 2;
+                    for h in 0..nh, j in tiles(n, 128) {
+                        acc[:, h, :] += et[j, h, :]' @ va[ds(live.start + j.start, j.size), (hb.start + h) / G, :];
+                    }
+                    sbuf inv[i, nh, 1]: fp32 bufs 2;
+                    if (present(sink)) {
+                        sbuf es[i, nh, 1]: fp32 bufs 2 = sk[:, ds(hb.start, nh)].view("p h -> p h 1") + neg;
+                        es = exp(es);
+                        es = acc[:, :, d:d + 1] + es;
+                        inv = 1.0 / es;
+                    } else {
+                        inv = 1.0 / acc[:, :, d:d + 1];
+                    }
+                    ot[:, ds(hb.start, nh), :] = acc[:, :, 0:d] * inv;
+                }
             }
-            sbuf top[i, 1]: fp32 = max(z, axis: free);
-            if (present(sink)) { top = maximum(top, sk); }
-            sbuf neg[i, 1]: fp32 = top * -1.0;
-            sbuf l[i, 1]: fp32;
-            sbuf e[i, live]: q.dtype = exp(z + neg) reduce add into l;
-            if (present(sink)) { sbuf es[i, 1]: fp32 = exp(sk + neg); l = l + es; }
-            psum acc[i, d]: fp32 bufs 2;
-            for j in tiles(live, 128) {
-                psum pt[j, i]: transposed(q.dtype) bufs 2 = e[:, j]';
-                sbuf et[j, i]: q.dtype bufs 2 = pt;
-                acc += et' @ vt[j.start:j.end, :];
-            }
-            sbuf inv[i, 1]: fp32 = 1.0 / l;
-            o[b, i, :] <- acc * inv bufs 2;
+            os[i, ds(h0, NH), :] <- ot;
         }
     }
 }
