@@ -1,14 +1,14 @@
 /* Allocation: afterwards every on-chip buffer that is used has its byte and partition.
  *
- * The unit is the storage: one declaration with its ring of slots, or one buffer. In SBUF it takes
- * a column of bytes through all partitions; in PSUM whole banks, since an accumulation group owns
- * the zero region it starts in. Lifetimes run from first to last use in program order; inside a
- * loop they cover the whole loop. Storages that live at the same time never share bytes; later
- * passes find dependences by address, so sharing at different times is safe.
+ * The unit is the storage: one declaration with its ring of slots, or one buffer. In SBUF it
+ * takes a column of bytes through all partitions; in PSUM whole banks, since an accumulation
+ * group owns the zero region it starts in. Lifetimes run from first to last use in program
+ * order; inside a loop they cover the whole loop. Storages that live at the same time never
+ * share bytes; later passes find dependences by address, so sharing at different times is safe.
  *
- * Slots: as declared, or chosen here: what the program needs (an execution may reuse a slot only
- * when its last tenant is dead), plus more to run ahead, taken back until everything fits. Places
- * are kept apart even in time when there is room, since reuse makes engines wait.
+ * Slots: as declared, or chosen here: what the program needs (an execution may reuse a slot
+ * only when its last tenant is dead), plus more to run ahead, taken back until everything fits.
+ * Places are kept apart even in time when there is room, since reuse makes engines wait.
  *
  * Fails with the live set at the peak when even the least number of slots does not fit. */
 #include "codegen/pass.h"
@@ -26,12 +26,12 @@ typedef struct tenant {
 
 typedef struct storage {
     cps_space space;
-    bool fixed;          // slots as declared
-    bool loaded;         // some instance is the target of a load
+    bool fixed;  // slots as declared
+    bool loaded; // some instance is the target of a load
     uint32_t slots, need, turns;
-    int64_t unit;        // bytes of a slot, or banks
-    int64_t pin;         // -1, or byte / bank
-    int64_t at;          // result, in units of bytes or banks
+    int64_t unit; // bytes of a slot, or banks
+    int64_t pin;  // -1, or byte / bank
+    int64_t at;   // result, in units of bytes or banks
     uint32_t first, last;
     uint32_t id;
     const char *name;
@@ -83,7 +83,8 @@ lifetimes(alloc *a)
             const cps_tview *v = &f->views.data[o->id];
             use(a, v->buf, to > from ? from : i, to > from ? to : i);
             if (v->index)
-                use(a, f->views.data[v->index - 1].buf, to > from ? from : i, to > from ? to : i);
+                use(a, f->views.data[v->index - 1].buf, to > from ? from : i,
+                    to > from ? to : i);
             if (k < x->nout && (x->op == CPS_T_DMA || x->op == CPS_T_DMA_TRANSPOSE))
                 a->loaded[v->buf] = true;
         }
@@ -140,10 +141,16 @@ gather(alloc *a)
         }
         if (!s) {
             s = cps_vec_add(a->g->arena, &a->all);
-            *s = (storage){.space = b->space, .slots = b->slots, .fixed = b->slots != 0,
+            *s = (storage){.space = b->space,
+                           .slots = b->slots,
+                           .fixed = b->slots != 0,
                            .pin = b->space == CPS_PSUM ? b->pin_bank : b->pin_byte,
-                           .first = a->first[i], .last = a->last[i], .id = a->all.n - 1,
-                           .name = b->name, .loc = b->loc, .at = -1};
+                           .first = a->first[i],
+                           .last = a->last[i],
+                           .id = a->all.n - 1,
+                           .name = b->name,
+                           .loc = b->loc,
+                           .at = -1};
         }
         int64_t unit = b->space == CPS_PSUM
                            ? cps_ceil_div(cps_tbuf_bytes(b), a->g->t->psum_bank_bytes)
@@ -294,7 +301,8 @@ explain(alloc *a, cps_space space, int64_t limit)
         cps_note(g->d, s->loc, "'%s': %u slot%s of %lld %s", s->name, s->slots,
                  s->slots == 1 ? "" : "s", (long long)s->unit, psum ? "banks" : "bytes");
     }
-    cps_help(g->d, psum ? "accumulate fewer tiles at once" : "use smaller pieces, or fewer slots (`bufs`)");
+    cps_help(g->d, psum ? "accumulate fewer tiles at once"
+                        : "use smaller pieces, or fewer slots (`bufs`)");
 }
 
 static bool
@@ -305,9 +313,9 @@ pins(alloc *a, cps_space space, int64_t limit)
         if (s->space != space || s->pin < 0)
             continue;
         if (s->pin + size(s) > limit) {
-            cps_error(a->g->d, CPS_E4103, s->loc, "'%s' is pinned at %lld and ends at %lld of %lld",
-                      s->name, (long long)s->pin, (long long)(s->pin + size(s)),
-                      (long long)limit);
+            cps_error(a->g->d, CPS_E4103, s->loc,
+                      "'%s' is pinned at %lld and ends at %lld of %lld", s->name,
+                      (long long)s->pin, (long long)(s->pin + size(s)), (long long)limit);
             return false;
         }
         for (uint32_t k = 0; k < i; k++) {
@@ -330,7 +338,8 @@ fit(alloc *a, cps_space space, int64_t limit, int64_t *peak)
     storage **order = cps_new_array(a->g->arena, storage *, 2 * a->all.n + 1);
     if (!pins(a, space, limit))
         return false;
-    // Time apart is not used as long as everything has a place of its own with the slots wanted.
+    // Time apart is not used as long as everything has a place of its own with the slots
+    // wanted.
     if (place(a, space, limit, true, peak, order))
         return true;
     do {
@@ -366,7 +375,8 @@ cps_pass_alloc(cps_cg *g)
         for (uint32_t k = 0; k < s->tenants.n; k++) {
             cps_tbuf *b = &g->f->bufs.data[s->tenants.data[k].buf];
             b->placed = true;
-            b->byte = (uint32_t)(scale * (s->at + s->unit * (s->tenants.data[k].turn % s->slots)));
+            b->byte =
+                (uint32_t)(scale * (s->at + s->unit * (s->tenants.data[k].turn % s->slots)));
             b->part = b->pin_part > 0 ? (uint16_t)b->pin_part : 0;
         }
     }

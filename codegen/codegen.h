@@ -21,7 +21,7 @@ typedef struct cps_codegen_opts {
 /* Compiles `f`, which is not changed, for `t`. `*out` and all it refers to live in `a`, except
  * constant data (cps_tbuf.data), which must outlive it. False after diagnostics: E41xx storage
  * does not fit, E53xx an instruction cannot be encoded, E62xx order. `o` may be NULL. */
-bool cps_codegen(cps_arena *a, const cps_tfunc *f, const cps_target *t, const cps_codegen_opts *o,
-                 cps_kbin **out, cps_diags *d);
+bool cps_codegen(cps_arena *a, const cps_tfunc *f, const cps_target *t,
+                 const cps_codegen_opts *o, cps_kbin **out, cps_diags *d);
 
 #endif

@@ -1,15 +1,15 @@
 /* Selection of control flow: registers, loops and branches.
  *
  * Every engine runs the whole control flow on registers of its own, which hold the same values
- * everywhere. Around every piece of it stands a barrier: all engines meet, everything is complete,
- * semaphores start again at 0. So counts within a body are those of one pass through it, whichever
- * way led there:
+ * everywhere. Around every piece of it stands a barrier: all engines meet, everything is
+ * complete, semaphores start again at 0. So counts within a body are those of one pass through
+ * it, whichever way led there:
  *
- *     loop    barrier, reg = a, [skip when reg >= b], body, barrier, reg += 1, again when reg < b
- *     when    barrier, [to else when not], then part, barrier, to the end, else part, barrier
+ *     loop    barrier, reg = a, [skip when reg >= b], body, barrier, reg += 1, again when reg <
+ * b when    barrier, [to else when not], then part, barrier, to the end, else part, barrier
  *
- * A load into a register is the sequencer's own read of memory; a barrier on both sides orders it
- * against everything else. */
+ * A load into a register is the sequencer's own read of memory; a barrier on both sides orders
+ * it against everything else. */
 #include "codegen/select.h"
 
 #define SET(field, value) cps_isa_set(&b, CPS_F_##field, (uint64_t)(value))
@@ -26,7 +26,8 @@ cps_sel_registers(cps_sel *s)
 {
     const cps_tfunc *f = s->g->f;
     unsigned n = 0, all = (unsigned)s->g->t->sync_registers;
-    unsigned most = all > CPS_SEL_SCRATCH + CPS_SEL_FILLS ? all - CPS_SEL_SCRATCH - CPS_SEL_FILLS : 0;
+    unsigned most =
+        all > CPS_SEL_SCRATCH + CPS_SEL_FILLS ? all - CPS_SEL_SCRATCH - CPS_SEL_FILLS : 0;
     for (uint32_t i = 1; i < f->bufs.n; i++) {
         if (f->bufs.data[i].space != CPS_REG)
             continue;
@@ -258,11 +259,13 @@ load(cps_sel *s, const cps_tinst *x, unsigned to)
         cps_isa_set_elem(&b, CPS_F_MEM_2D_num_elem, 0, 1);
         cps_isa_set_elem(&b, CPS_F_MEM_2D_num_elem, 1, 1);
         SET(MEM_2D_start, buf->space == CPS_HBM ? 0
-                          : v->reg ? 0x80ull << 56 | (uint64_t)(r + 1) << 8 | r : at);
+                          : v->reg              ? 0x80ull << 56 | (uint64_t)(r + 1) << 8 | r
+                                                : at);
         b.b[cps_fields[CPS_F_MEM_2D_data].byte] = (uint8_t)to;
         cps_mop *m = cps_sel_op(s, CPS_M_SEQ, (cps_engine)e, &b, x->loc);
         if (buf->space == CPS_HBM) {
-            cps_mreloc o = {CPS_F_MEM_2D_start, s->var[v->buf], v->off * cps_dtype_bytes(v->dtype)};
+            cps_mreloc o = {CPS_F_MEM_2D_start, s->var[v->buf],
+                            v->off * cps_dtype_bytes(v->dtype)};
             cps_vec_push(s->g->arena, &s->p->relocs, o);
             m->nreloc = 1;
         }
@@ -350,8 +353,8 @@ other_branch(cps_sel *s, const cps_tinst *x)
 bool
 cps_sel_control(cps_sel *s, const cps_tinst *x)
 {
-    bool writes = x->op == CPS_T_REG_LOAD || x->op == CPS_T_REG_MOVE || x->op == CPS_T_REG_ALU ||
-                  x->op == CPS_T_LOOP;
+    bool writes = x->op == CPS_T_REG_LOAD || x->op == CPS_T_REG_MOVE ||
+                  x->op == CPS_T_REG_ALU || x->op == CPS_T_LOOP;
     if (writes && (x->nout < 1 || !is_reg(x->out[0])))
         return refuse(s, x, "the result must be a register");
     if ((x->op == CPS_T_END || x->op == CPS_T_ELSE) && !s->open.n)

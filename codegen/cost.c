@@ -1,6 +1,6 @@
 /* What a tile instruction costs an engine, by the timing of the ISA room: for engine assignment
- * and scheduling, before there are bundles. A bundle of the right instruction and size stands in;
- * what it lacks (scalars, operators) does not enter the formulas. */
+ * and scheduling, before there are bundles. A bundle of the right instruction and size stands
+ * in; what it lacks (scalars, operators) does not enter the formulas. */
 #include "codegen/legal.h"
 
 static cps_ap
@@ -23,11 +23,11 @@ tag(const cps_tview *v)
 }
 
 #define SET(field, value) cps_isa_set(&b, CPS_F_##field, (uint64_t)(value))
-#define SLOT(field, view)                                                                        \
-    do {                                                                                         \
-        cps_ap ap_ = walk(g, view);                                                              \
-        ap_.nd = (uint8_t)CPS_MIN(ap_.nd, cps_fields[CPS_F_##field].arg);                        \
-        cps_isa_set_ap(&b, CPS_F_##field, &ap_);                                                 \
+#define SLOT(field, view)                                                                      \
+    do {                                                                                       \
+        cps_ap ap_ = walk(g, view);                                                            \
+        ap_.nd = (uint8_t)CPS_MIN(ap_.nd, cps_fields[CPS_F_##field].arg);                      \
+        cps_isa_set_ap(&b, CPS_F_##field, &ap_);                                               \
     } while (0)
 
 void
@@ -55,7 +55,8 @@ cps_tile_cost(const cps_cg *g, const cps_tinst *x, cps_engine e, cps_cost *out)
     case CPS_T_TENSOR_TENSOR:
     case CPS_T_COPY_PRED:
         b = cps_isa_new(x->op == CPS_T_COPY_PRED ? CPS_INSN_COPY_PREDICATED
-                                                 : CPS_INSN_TENSOR_TENSOR_ARITH, gen);
+                                                 : CPS_INSN_TENSOR_TENSOR_ARITH,
+                        gen);
         SET(S3S3D3_TT_in0_in1_dtype, tag(a) | tag(c) << 4);
         SET(S3S3D3_TT_out_dtype, tag(o));
         SET(S3S3D3_TT_op, cps_tinst_get(x, CPS_TA_OP0, 0));
@@ -67,7 +68,8 @@ cps_tile_cost(const cps_cg *g, const cps_tinst *x, cps_engine e, cps_cost *out)
     case CPS_T_SCAN:
     case CPS_T_SELECT_REDUCE:
         b = cps_isa_new(x->op == CPS_T_SCAN ? CPS_INSN_TENSOR_TENSOR_SCAN_ARITH
-                                            : CPS_INSN_SCALAR_TENSOR_TENSOR_ARITH, gen);
+                                            : CPS_INSN_SCALAR_TENSOR_TENSOR_ARITH,
+                        gen);
         SET(S2S2D2_STT_in0_in1_dtype, tag(a) | tag(c) << 4);
         SET(S2S2D2_STT_out_dtype, tag(o));
         SET(S2S2D2_STT_op0, cps_tinst_get(x, CPS_TA_OP0, 0));
@@ -100,7 +102,8 @@ cps_tile_cost(const cps_cg *g, const cps_tinst *x, cps_engine e, cps_cost *out)
     default:
         b = cps_isa_new(x->op == CPS_T_TENSOR_REDUCE ? CPS_INSN_TENSOR_REDUCE_ARITH
                         : a->dtype == o->dtype       ? CPS_INSN_COPY
-                                                     : CPS_INSN_CAST, gen);
+                                                     : CPS_INSN_CAST,
+                        gen);
         SET(S4D4_TR_in_dtype, tag(a));
         SET(S4D4_TR_out_dtype, tag(o));
         SET(S4D4_TR_op, cps_tinst_get(x, CPS_TA_OP0, 0));

@@ -1,10 +1,11 @@
 /* Dependence finding on physical memory.
  *
- * Every access still of interest stands in the buckets (512 bytes of a partition, or a 512th of a
- * variable) that its hull touches; a new access looks only there. An access goes out of interest
- * when a later one hides it: whoever would wait for it waits for the later one, which itself
- * waited. That holds for a write that covers it, and for a read of the same in-order engine that
- * covers a read. So lists stay short and the cost is about linear in the program. */
+ * Every access still of interest stands in the buckets (512 bytes of a partition, or a 512th of
+ * a variable) that its hull touches; a new access looks only there. An access goes out of
+ * interest when a later one hides it: whoever would wait for it waits for the later one, which
+ * itself waited. That holds for a write that covers it, and for a read of the same in-order
+ * engine that covers a read. So lists stay short and the cost is about linear in the program.
+ */
 #include "codegen/deps.h"
 
 #define GRAIN 512

@@ -1,10 +1,11 @@
 /* Selection for transfers whose descriptors are made while the kernel runs (DGE).
  *
- * A view with an index tile gathers or scatters rows: DMA_INDIRECT records on POOL, whose software
- * descriptor generation follows indices (NKI DGE guide). One record moves one element of every
- * row, up to 64 KiB; both sides count their steps in elements, so the element is the largest size
- * that divides the row, its pitch and, on chip, the distance of partitions (256 KiB), and a row of
- * odd length takes several records. Indices beyond the tensor fault, or leave the row out.
+ * A view with an index tile gathers or scatters rows: DMA_INDIRECT records on POOL, whose
+ * software descriptor generation follows indices (NKI DGE guide). One record moves one element
+ * of every row, up to 64 KiB; both sides count their steps in elements, so the element is the
+ * largest size that divides the row, its pitch and, on chip, the distance of partitions (256
+ * KiB), and a row of odd length takes several records. Indices beyond the tensor fault, or
+ * leave the row out.
  *
  * A view moved by a register: DMA_DIRECT2D records, the moving address in a register pair. */
 #include "codegen/select.h"
@@ -83,8 +84,8 @@ record(cps_sel *s, const cps_tinst *x, const cps_bundle *b, cps_field sem, const
        unsigned nr)
 {
     uint32_t id;
-    const char *name = cps_arena_printf(s->g->arena, "dge_%s",
-                                        cps_engine_name((cps_engine)x->engine));
+    const char *name =
+        cps_arena_printf(s->g->arena, "dge_%s", cps_engine_name((cps_engine)x->engine));
     uint8_t queue = cps_sel_queue(s, name, &id);
     cps_mop *m = cps_sel_op(s, CPS_M_DMA, (cps_engine)x->engine, b, x->loc);
     m->sem_field = (uint16_t)sem;
@@ -122,9 +123,11 @@ cps_sel_indirect(cps_sel *s, const cps_tinst *x)
     const cps_tbuf *ib = cps_sel_buf(s, &iv);
     if (!far->hbm || near->hbm)
         return refuse(s, x, "rows are chosen in HBM, the other side is a tile");
-    if (ib->space != CPS_SBUF || cps_dtype_bytes(iv.dtype) != 4 || !cps_dtype_is_int(iv.dtype) ||
-        cps_tview_elems(&iv) != 1 || iv.parts != far->rows || near->rows != far->rows)
-        return refuse(s, x, "indices are a [p,1] tile of 32-bit integers in SBUF, one for each row");
+    if (ib->space != CPS_SBUF || cps_dtype_bytes(iv.dtype) != 4 ||
+        !cps_dtype_is_int(iv.dtype) || cps_tview_elems(&iv) != 1 || iv.parts != far->rows ||
+        near->rows != far->rows)
+        return refuse(s, x,
+                      "indices are a [p,1] tile of 32-bit integers in SBUF, one for each row");
     if (from.v->dtype != to.v->dtype && from.es != to.es)
         return refuse(s, x, "an indexed copy keeps the size of its elements");
     int64_t limit = index_limit(s, far);
@@ -144,8 +147,9 @@ cps_sel_indirect(cps_sel *s, const cps_tinst *x)
         count *= p[0].d[i].num;
     if (count > RECORDS_MAX || from.pitch / elem != (int32_t)(from.pitch / elem) ||
         to.pitch / elem != (int32_t)(to.pitch / elem))
-        return refuse(s, x, "the rows are too broken: more than 256 records; choose whole rows, of a "
-                            "length that divides by a power of two");
+        return refuse(s, x,
+                      "the rows are too broken: more than 256 records; choose whole rows, of a "
+                      "length that divides by a power of two");
     unsigned bound = cps_sel_scratch(s);
     cps_sel_move(s, (cps_engine)x->engine, bound, (uint32_t)CPS_MIN(limit, INT32_MAX), x->loc);
     int64_t idx[CPS_PAT_DIMS] = {0};
@@ -174,8 +178,8 @@ cps_sel_indirect(cps_sel *s, const cps_tinst *x)
             SET(DMA_INDIRECT1D_in_dtype, cps_sel_in(from.v->dtype));
             SET(DMA_INDIRECT1D_out_dtype, cps_sel_in(from.v->dtype));
             uint32_t at = cps_addr_sbuf(ib->part + iv.part, (unsigned)(ib->byte + iv.off * 4));
-            cps_isa_set(&b, gather ? CPS_F_DMA_INDIRECT1D_src_idx : CPS_F_DMA_INDIRECT1D_dst_idx,
-                        at);
+            cps_isa_set(
+                &b, gather ? CPS_F_DMA_INDIRECT1D_src_idx : CPS_F_DMA_INDIRECT1D_dst_idx, at);
             cps_isa_set(&b,
                         gather ? CPS_F_DMA_INDIRECT1D_src_idx_bound_reg
                                : CPS_F_DMA_INDIRECT1D_dst_idx_bound_reg,
@@ -344,9 +348,11 @@ cps_sel_moving_dma(cps_sel *s, const cps_tinst *x)
         SET(DMA_DIRECT2D_src_elem_size, a.elem);
         SET(DMA_DIRECT2D_dst_elem_size, c.elem);
         for (unsigned i = 0; i < 2; i++) {
-            cps_isa_set_elem(&b, CPS_F_DMA_DIRECT2D_src_step_elem, i, (uint32_t)(int32_t)a.step[i]);
+            cps_isa_set_elem(&b, CPS_F_DMA_DIRECT2D_src_step_elem, i,
+                             (uint32_t)(int32_t)a.step[i]);
             cps_isa_set_elem(&b, CPS_F_DMA_DIRECT2D_src_num_elem, i, (uint64_t)a.num[i]);
-            cps_isa_set_elem(&b, CPS_F_DMA_DIRECT2D_dst_step_elem, i, (uint32_t)(int32_t)c.step[i]);
+            cps_isa_set_elem(&b, CPS_F_DMA_DIRECT2D_dst_step_elem, i,
+                             (uint32_t)(int32_t)c.step[i]);
             cps_isa_set_elem(&b, CPS_F_DMA_DIRECT2D_dst_num_elem, i, (uint64_t)c.num[i]);
         }
         SET(DMA_DIRECT2D_in_dtype, cps_sel_in(from.v->dtype));

@@ -1,10 +1,10 @@
 /* Selection for DMA: transfers become blocks of descriptors, started by one trigger each.
  *
- * Both sides are walks of bytes in the same element order: partition first on chip, then the free
- * axes; the axes of the tensor in HBM. Each side is joined as far as it goes by itself, so that
- * runs are as long as memory allows; what still needs more than four axes becomes several
- * descriptors of one block. One queue per engine and kind (into the core, out of it, other); the
- * queue is in order, every transfer has a semaphore of its own (sync.c).
+ * Both sides are walks of bytes in the same element order: partition first on chip, then the
+ * free axes; the axes of the tensor in HBM. Each side is joined as far as it goes by itself, so
+ * that runs are as long as memory allows; what still needs more than four axes becomes several
+ * descriptors of one block. One queue per engine and kind (into the core, out of it, other);
+ * the queue is in order, every transfer has a semaphore of its own (sync.c).
  *
  * Views moved by an index tile or a register are dge.c's. */
 #include "codegen/select.h"
@@ -63,9 +63,12 @@ cps_sel_queue(cps_sel *s, const char *name, uint32_t *id)
 static uint8_t
 queue_of(cps_sel *s, cps_engine e, const cps_tview *from, const cps_tview *to, uint32_t *id)
 {
-    bool in = cps_sel_buf(s, from)->space == CPS_HBM, out = cps_sel_buf(s, to)->space == CPS_HBM;
+    bool in = cps_sel_buf(s, from)->space == CPS_HBM,
+         out = cps_sel_buf(s, to)->space == CPS_HBM;
     const char *name = cps_arena_printf(s->g->arena, "q_%s_%s", cps_engine_name(e),
-                                        in && !out ? "in" : out && !in ? "out" : "data");
+                                        in && !out   ? "in"
+                                        : out && !in ? "out"
+                                                     : "data");
     return cps_sel_queue(s, name, id);
 }
 

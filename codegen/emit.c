@@ -1,8 +1,8 @@
 /* Emission: the machine program becomes streams, relocations and source places.
  *
  * The first wait of an operation is in its bundle already; further ones become EVENT_SEMAPHORE
- * records before it. Branch distances are counted in records from the branch itself (the unit is
- * not documented; runtime builders write such small numbers). */
+ * records before it. Branch distances are counted in records from the branch itself (the unit
+ * is not documented; runtime builders write such small numbers). */
 #include "codegen/isa/text.h"
 #include "codegen/pass.h"
 #include "runtime/base/map.h"
@@ -68,8 +68,11 @@ cps_pass_emit(cps_cg *g, cps_mprog *p)
         }
         for (uint32_t k = 0; k < m->nreloc; k++) {
             const cps_mreloc *r = &p->relocs.data[m->reloc + k];
-            cps_kreloc o = {.engine = (cps_engine)m->engine, .index = s->code.n,
-                            .field = r->field, .var = r->var, .addend = r->addend};
+            cps_kreloc o = {.engine = (cps_engine)m->engine,
+                            .index = s->code.n,
+                            .field = r->field,
+                            .var = r->var,
+                            .addend = r->addend};
             cps_vec_push(g->arena, &p->k->relocs, o);
         }
         ok &= put(&e, m, &m->code);
@@ -82,8 +85,8 @@ cps_pass_emit(cps_cg *g, cps_mprog *p)
         if (m->target) {
             uint32_t here = next[m->engine] - 1;
             int64_t d = (int64_t)at[m->engine][m->target] - (int64_t)here;
-            cps_isa_set(&p->k->stream[m->engine].code.data[here],
-                        CPS_F_CTRL_BR_branch, (uint64_t)d);
+            cps_isa_set(&p->k->stream[m->engine].code.data[here], CPS_F_CTRL_BR_branch,
+                        (uint64_t)d);
         }
     }
     p->k->stats.semaphores = p->semaphores;

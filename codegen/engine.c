@@ -1,14 +1,14 @@
 /* Engine assignment: afterwards every instruction has one engine that can run it.
  *
- * An engine written in the source is kept, or refused when it cannot do the work; so is one that
- * the front end chose. Otherwise the first engine of the instruction's row that can. Copies and
- * fills, which several engines do equally well, go where the work before them ends first (by the
- * cost model of the ISA room), unless the source says otherwise.
+ * An engine written in the source is kept, or refused when it cannot do the work; so is one
+ * that the front end chose. Otherwise the first engine of the instruction's row that can.
+ * Copies and fills, which several engines do equally well, go where the work before them ends
+ * first (by the cost model of the ISA room), unless the source says otherwise.
  *
- * DMA: transfers that bring data in are started by SP, which does nothing else and runs ahead as
- * far as slots are free. Everything that waits for results (stores, on-chip moves, reloads of
- * what the kernel itself stored) is started by POOL, so that it never stands before a load. Since
- * every engine keeps program order, no assignment can deadlock. */
+ * DMA: transfers that bring data in are started by SP, which does nothing else and runs ahead
+ * as far as slots are free. Everything that waits for results (stores, on-chip moves, reloads
+ * of what the kernel itself stored) is started by POOL, so that it never stands before a load.
+ * Since every engine keeps program order, no assignment can deadlock. */
 #include "codegen/legal.h"
 
 #define MARGIN 2000000 /* ps of work ahead before work moves to another engine */
@@ -50,8 +50,7 @@ any_psum(const cps_tfunc *f, const cps_tinst *x)
 {
     for (int i = 0; i < x->nout + x->nin; i++) {
         const cps_toper *o = i < x->nout ? &x->out[i] : &x->in[i - x->nout];
-        if (o->kind == CPS_TO_VIEW &&
-            f->bufs.data[f->views.data[o->id].buf].space == CPS_PSUM)
+        if (o->kind == CPS_TO_VIEW && f->bufs.data[f->views.data[o->id].buf].space == CPS_PSUM)
             return true;
     }
     return false;
@@ -91,9 +90,11 @@ refusal(const cps_cg *g, const cps_tinst *x, cps_engine e)
             unsigned alu =
                 (unsigned)cps_tinst_get(x, i ? CPS_TA_OP1 : CPS_TA_OP0, CPS_ALU_BYPASS);
             cps_alu_class c = cps_alu_class_of(alu, g->t->gen);
-            if ((c == CPS_ALUC_SPECIAL || c == CPS_ALUC_INT || c == CPS_ALUC_CRC) && e != CPS_POOL)
+            if ((c == CPS_ALUC_SPECIAL || c == CPS_ALUC_INT || c == CPS_ALUC_CRC) &&
+                e != CPS_POOL)
                 return "only POOL has this operator";
-            if (c == CPS_ALUC_BITVEC && (e == CPS_ACT || (e == CPS_POOL && x->op != CPS_T_TENSOR_TENSOR)))
+            if (c == CPS_ALUC_BITVEC &&
+                (e == CPS_ACT || (e == CPS_POOL && x->op != CPS_T_TENSOR_TENSOR)))
                 return "it has no bitwise form";
         }
     if (e == CPS_ACT && x->op == CPS_T_TENSOR_SCALAR &&
@@ -135,13 +136,15 @@ cps_pass_engine(cps_cg *g)
     for (uint32_t n = 0; n < g->f->insts.n; n++) {
         cps_tinst *x = &g->f->insts.data[n];
         const cps_lower_row *row = &cps_lower[x->op];
-        // What the front end suggests is not binding for work that several engines do equally well.
+        // What the front end suggests is not binding for work that several engines do equally
+        // well.
         bool flexible = (x->op == CPS_T_COPY || x->op == CPS_T_MEMSET) && !x->pinned;
         uint8_t first = x->engine;
         if (flexible)
             x->engine = CPS_ENGINE_ANY;
         if (x->engine != CPS_ENGINE_ANY) {
-            const char *why = x->engine < CPS_ENGINES ? refusal(g, x, x->engine) : "no such engine";
+            const char *why =
+                x->engine < CPS_ENGINES ? refusal(g, x, x->engine) : "no such engine";
             if (why) {
                 cps_error(g->d, CPS_E5303, x->loc, "'%s' cannot run on %s: %s",
                           cps_tops[x->op].name, cps_engine_name(x->engine), why);
@@ -180,8 +183,8 @@ cps_pass_engine(cps_cg *g)
                     break;
             }
             if (x->engine == CPS_ENGINE_ANY) {
-                cps_error(g->d, CPS_E5303, x->loc, "no engine of %s can run this '%s'", g->t->name,
-                          cps_tops[x->op].name);
+                cps_error(g->d, CPS_E5303, x->loc, "no engine of %s can run this '%s'",
+                          g->t->name, cps_tops[x->op].name);
                 ok = false;
                 continue;
             }

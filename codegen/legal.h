@@ -51,8 +51,8 @@ typedef struct cps_legal {
 /* Appends an instruction and notes what it writes. */
 void cps_legal_emit(cps_legal *l, const cps_tinst *x);
 uint32_t cps_legal_buf(cps_legal *l, cps_tbuf b);
-/* A private SBUF buffer of `parts` partitions from `start`, `elems` elements each; the whole of it
- * as a view. */
+/* A private SBUF buffer of `parts` partitions from `start`, `elems` elements each; the whole of
+ * it as a view. */
 cps_tview cps_legal_temp(cps_legal *l, const char *name, cps_dtype t, unsigned start,
                          unsigned parts, int64_t elems, cps_span loc);
 /* Physical first partition of an on-chip view. */

@@ -1,9 +1,10 @@
 /* Legalisation of the PE: matmul and transposes.
  *
- * A matmul streams at most the moving limit of the target; longer or deeper streams are cut, each
- * piece with the same weights and the same group flags. A transpose on the PE is a matmul of the
- * data (stationary) with the identity (moving), in pass-through mode where the generation has
- * one; the identity is made once per type. A transpose on DVE becomes blocks of 32 x 32. */
+ * A matmul streams at most the moving limit of the target; longer or deeper streams are cut,
+ * each piece with the same weights and the same group flags. A transpose on the PE is a matmul
+ * of the data (stationary) with the identity (moving), in pass-through mode where the
+ * generation has one; the identity is made once per type. A transpose on DVE becomes blocks of
+ * 32 x 32. */
 #include "codegen/legal.h"
 
 static uint32_t
@@ -35,8 +36,8 @@ inside(const cps_pat *p, int k)
 static bool
 pattern_error(cps_legal *l, const cps_tinst *x, const char *what)
 {
-    cps_error(l->g->d, CPS_E5301, x->loc, "the %s of '%s' does not fit 3 evenly spaced axes", what,
-              cps_tops[x->op].name);
+    cps_error(l->g->d, CPS_E5301, x->loc, "the %s of '%s' does not fit 3 evenly spaced axes",
+              what, cps_tops[x->op].name);
     return false;
 }
 
@@ -73,8 +74,8 @@ cps_legal_matmul(cps_legal *l, const cps_tinst *x)
         cps_legal_emit(l, &y);
         return true;
     }
-    // One bank at most, although v4 can stream across banks: a zero region of several banks would
-    // clear the accumulation state of neighbours.
+    // One bank at most, although v4 can stream across banks: a zero region of several banks
+    // would clear the accumulation state of neighbours.
     const cps_tview *out = &l->f->views.data[x->out[0].id];
     int64_t most = CPS_PSUM_BANK / cps_dtype_bytes(out->dtype);
     if (l->g->t->pe_moving_max > 0)
@@ -118,8 +119,13 @@ identity(cps_legal *l, cps_dtype t, cps_span loc)
             return l->idents.data[i];
     cps_tview v = cps_legal_temp(l, "c_ident", t, 0, 128, 128, loc);
     uint32_t view = new_view(l, &v);
-    cps_tinst zero = {.op = CPS_T_MEMSET, .engine = CPS_POOL, .nout = 1, .nin = 1,
-                      .round = -1, .stage = -1, .loc = loc};
+    cps_tinst zero = {.op = CPS_T_MEMSET,
+                      .engine = CPS_POOL,
+                      .nout = 1,
+                      .nin = 1,
+                      .round = -1,
+                      .stage = -1,
+                      .loc = loc};
     zero.out[0] = cps_to_view(view);
     zero.in[0] = cps_to_imm(0);
     cps_vec_push(l->g->arena, &l->head, zero);
@@ -159,8 +165,9 @@ on_dve(cps_legal *l, const cps_tinst *x)
     if (a.nd != 1 || b.nd != 1 || rows % 32 || cols % 32 || dst.parts != cols ||
         cps_pat_elems(&b) != rows || cps_legal_start(l->f, &src) % 32 ||
         cps_legal_start(l->f, &dst) % 32)
-        return transpose_error(l, x, "DVE takes whole blocks of 32 x 32; put the result in PSUM "
-                                     "to transpose on the PE");
+        return transpose_error(l, x,
+                               "DVE takes whole blocks of 32 x 32; put the result in PSUM "
+                               "to transpose on the PE");
     for (int64_t i = 0; i < rows / 32; i++)
         for (int64_t j = 0; j < cols / 32; j++) {
             cps_tview s = src, t = dst;

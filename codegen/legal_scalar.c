@@ -1,4 +1,5 @@
-/* Scalars of instructions: a number in the bundle, or a column that the engine reads by a pointer.
+/* Scalars of instructions: a number in the bundle, or a column that the engine reads by a
+ * pointer.
  *
  * A pointer holds the byte offset in the partition and starts where the data starts, so the
  * column must lie in SBUF, in the first partition of the data and in the type the instruction
@@ -24,15 +25,23 @@ cps_legal_constcol(cps_legal *l, float value, unsigned start, unsigned parts, cp
     if (!buf) {
         cps_tview v = cps_legal_temp(l, "c_const", CPS_DT_FP32, 0, 128, 1, loc);
         buf = v.buf;
-        cps_tinst x = {.op = CPS_T_MEMSET, .engine = CPS_POOL, .nout = 1, .nin = 1,
-                       .round = -1, .stage = -1, .loc = loc};
+        cps_tinst x = {.op = CPS_T_MEMSET,
+                       .engine = CPS_POOL,
+                       .nout = 1,
+                       .nin = 1,
+                       .round = -1,
+                       .stage = -1,
+                       .loc = loc};
         x.out[0] = cps_to_view(new_view(l, &v));
         x.in[0] = cps_to_imm(value);
         cps_vec_push(l->g->arena, &l->head, x);
         cps_vec_push(l->g->arena, &l->consts, ((cps_constcol){bits, buf}));
     }
-    cps_tview v = {.buf = buf, .dtype = CPS_DT_FP32, .part = (uint16_t)start,
-                   .parts = (uint16_t)parts, .nd = 1};
+    cps_tview v = {.buf = buf,
+                   .dtype = CPS_DT_FP32,
+                   .part = (uint16_t)start,
+                   .parts = (uint16_t)parts,
+                   .nd = 1};
     v.d[0] = (cps_tdim){1, 1};
     return v;
 }
@@ -59,13 +68,19 @@ convert(cps_legal *l, const cps_tinst *x, uint32_t view, cps_dtype want, unsigne
     }
     cps_tview t = cps_legal_temp(l, "c_col", want, start, v.parts, 1, x->loc);
     uint32_t to = new_view(l, &t);
-    cps_tinst y = {.op = CPS_T_COPY, .engine = CPS_DVE, .nout = 1, .nin = 1,
-                   .round = x->round, .stage = x->stage, .priority = x->priority, .loc = x->loc};
+    cps_tinst y = {.op = CPS_T_COPY,
+                   .engine = CPS_DVE,
+                   .nout = 1,
+                   .nin = 1,
+                   .round = x->round,
+                   .stage = x->stage,
+                   .priority = x->priority,
+                   .loc = x->loc};
     y.out[0] = cps_to_view(to);
     y.in[0] = cps_to_view(view);
     cps_legal_emit(l, &y);
-    cps_column c = {.src = v, .start = (uint16_t)start, .want = want, .version = version,
-                    .view = to};
+    cps_column c = {
+        .src = v, .start = (uint16_t)start, .want = want, .version = version, .view = to};
     cps_vec_push(l->g->arena, &l->columns, c);
     return to;
 }

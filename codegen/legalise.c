@@ -1,11 +1,12 @@
 /* Legalisation: afterwards every operand fits the slots of its instruction.
  *
- * In: a verified tile program with engines. Out: the same values by instructions whose data operands have at
- * most the dims of their slots (3 or 4, some 2), steps in int16 and counts in uint16; whose
- * scalars are numbers or [p,1] columns in SBUF of the right type and first partition; whose
- * operators stand in a form the operator table allows. What is too deep becomes several
- * instructions over the outer axes, in row-major order, so that running sums keep their order.
- * Constants and the identity tile of PE transposes are made once at the front.
+ * In: a verified tile program with engines. Out: the same values by instructions whose data
+ * operands have at most the dims of their slots (3 or 4, some 2), steps in int16 and counts in
+ * uint16; whose scalars are numbers or [p,1] columns in SBUF of the right type and first
+ * partition; whose operators stand in a form the operator table allows. What is too deep
+ * becomes several instructions over the outer axes, in row-major order, so that running sums
+ * keep their order. Constants and the identity tile of PE transposes are made once at the
+ * front.
  *
  * It does not choose addresses, and leaves DMA to dma.c. */
 #include "codegen/legal.h"
@@ -16,7 +17,7 @@
 #define PIECES_MAX 4096
 
 const cps_lower_row cps_lower[CPS_TOPS] = {
-#define CPS_LOWER(op, shape, dims, outs, ins, fn)                                                \
+#define CPS_LOWER(op, shape, dims, outs, ins, fn)                                              \
     [CPS_T_##op] = {CPS_SHAPE_##shape, dims, outs, ins},
 #include "codegen/lower.def"
 };
@@ -27,13 +28,13 @@ cps_tile_copy(cps_arena *a, const cps_tfunc *f)
     cps_tfunc *n = cps_new(a, cps_tfunc);
     *n = *f;
     n->arena = a;
-#define COPY(v)                                                                                  \
-    do {                                                                                         \
-        memset(&n->v, 0, sizeof n->v);                                                           \
-        cps_vec_reserve(a, &n->v, f->v.n + 16);                                                  \
-        if (f->v.n)                                                                              \
-            memcpy(n->v.data, f->v.data, f->v.n * sizeof f->v.data[0]);                          \
-        n->v.n = f->v.n;                                                                         \
+#define COPY(v)                                                                                \
+    do {                                                                                       \
+        memset(&n->v, 0, sizeof n->v);                                                         \
+        cps_vec_reserve(a, &n->v, f->v.n + 16);                                                \
+        if (f->v.n)                                                                            \
+            memcpy(n->v.data, f->v.data, f->v.n * sizeof f->v.data[0]);                        \
+        n->v.n = f->v.n;                                                                       \
     } while (0)
     COPY(bufs);
     COPY(views);
@@ -62,8 +63,15 @@ cps_tview
 cps_legal_temp(cps_legal *l, const char *name, cps_dtype t, unsigned start, unsigned parts,
                int64_t elems, cps_span loc)
 {
-    cps_tbuf b = {.name = name, .space = CPS_SBUF, .dtype = t, .rank = 2, .slots = 1,
-                  .pin_byte = -1, .pin_bank = -1, .pin_part = -1, .loc = loc};
+    cps_tbuf b = {.name = name,
+                  .space = CPS_SBUF,
+                  .dtype = t,
+                  .rank = 2,
+                  .slots = 1,
+                  .pin_byte = -1,
+                  .pin_bank = -1,
+                  .pin_part = -1,
+                  .loc = loc};
     b.dim[0] = start + parts;
     b.dim[1] = elems;
     cps_tview v = {.dtype = t, .part = (uint16_t)start, .parts = (uint16_t)parts, .nd = 1};
@@ -192,7 +200,8 @@ collect(cps_legal *l, cps_tinst *x, const cps_lower_row *row, walks *w)
         w->o[w->n] = o;
         w->dims[w->n++] = row->dims;
     }
-    if ((x->op == CPS_T_IOTA || x->op == CPS_T_AFFINE_SELECT) && !(x->set >> CPS_TA_PATTERN & 1)) {
+    if ((x->op == CPS_T_IOTA || x->op == CPS_T_AFFINE_SELECT) &&
+        !(x->set >> CPS_TA_PATTERN & 1)) {
         cps_tlist zero = {.n = l->f->views.data[x->out[0].id].nd};
         cps_vec_push(l->f->arena, &l->f->lists, zero);
         cps_tinst_set(x, CPS_TA_PATTERN, (int32_t)l->f->lists.n - 1);
@@ -228,7 +237,8 @@ uneven(cps_legal *l, const cps_tinst *x)
 // Runs through the outer `k` axes of the walks; `fn` gets one offset per walk.
 static bool
 pieces(cps_legal *l, const cps_tinst *x, walks *w, int k,
-       bool (*fn)(cps_legal *, const cps_tinst *, walks *, const int64_t *off, bool first, void *),
+       bool (*fn)(cps_legal *, const cps_tinst *, walks *, const int64_t *off, bool first,
+                  void *),
        void *ctx)
 {
     int64_t total = 1, idx[CPS_PAT_DIMS] = {0};
@@ -267,7 +277,8 @@ keep_running(cps_tinst *x, bool first)
 }
 
 static bool
-each_piece(cps_legal *l, const cps_tinst *x, walks *w, const int64_t *off, bool first, void *ctx)
+each_piece(cps_legal *l, const cps_tinst *x, walks *w, const int64_t *off, bool first,
+           void *ctx)
 {
     int k = *(int *)ctx;
     cps_tinst y = *x;
@@ -310,7 +321,8 @@ typedef struct reducing {
 } reducing;
 
 static bool
-reduce_piece(cps_legal *l, const cps_tinst *x, walks *w, const int64_t *off, bool first, void *ctx)
+reduce_piece(cps_legal *l, const cps_tinst *x, walks *w, const int64_t *off, bool first,
+             void *ctx)
 {
     (void)first;
     const reducing *r = ctx;
@@ -386,8 +398,9 @@ whole(cps_legal *l, cps_tinst *x, const cps_lower_row *row)
 static bool
 start_legal(unsigned start, unsigned parts)
 {
-    return start % 32 == 0 &&
-           start + parts <= (start == 0 ? 128u : start == 64 ? 128u : start + 32u);
+    return start % 32 == 0 && start + parts <= (start == 0    ? 128u
+                                                : start == 64 ? 128u
+                                                              : start + 32u);
 }
 
 static bool
@@ -407,7 +420,8 @@ partitions(cps_legal *l, const cps_tinst *x)
                       "'%s' uses partitions %u..%u of '%s': engines start at 0, 32, 64 or 96, "
                       "take at most 32 from 32 or 96 and 64 from 64",
                       cps_tops[x->op].name, start, start + v->parts - 1, b->name);
-            cps_help(l->g->d, "move the rows with a DMA copy, or start the tile at partition 0");
+            cps_help(l->g->d,
+                     "move the rows with a DMA copy, or start the tile at partition 0");
             return false;
         }
     }

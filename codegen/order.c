@@ -1,15 +1,16 @@
 /* Order: afterwards the list is the issue order, and per engine the order of its stream.
  *
  * In: a program with engines and places. Out: the same instructions, possibly in another order
- * that keeps every dependence by physical address (so also the reuse of slots and of memory), the
- * order of matmuls into one PSUM bank, of those that share a running accumulator, and what `after`
- * says. Control flow cuts the program into runs; nothing moves across it.
+ * that keeps every dependence by physical address (so also the reuse of slots and of memory),
+ * the order of matmuls into one PSUM bank, of those that share a running accumulator, and what
+ * `after` says. Control flow cuts the program into runs; nothing moves across it.
  *
- * The scheduler is a list scheduler in simulated time. Each engine looks at its next instructions
- * in the order written and takes the first that could start without a wait, else the one that
- * could start soonest; ties keep the order written. So an engine that would stand still works
- * ahead, and one that is busy follows the source. Costs are those of the ISA room; transfers share
- * one memory pipe. Times steer the order only: a wrong estimate costs time, never correctness. */
+ * The scheduler is a list scheduler in simulated time. Each engine looks at its next
+ * instructions in the order written and takes the first that could start without a wait, else
+ * the one that could start soonest; ties keep the order written. So an engine that would stand
+ * still works ahead, and one that is busy follows the source. Costs are those of the ISA room;
+ * transfers share one memory pipe. Times steer the order only: a wrong estimate costs time,
+ * never correctness. */
 #include "codegen/deps.h"
 #include "codegen/select.h"
 
@@ -23,8 +24,8 @@ typedef struct job {
     uint32_t inst;
     uint8_t engine;
     bool dma, store, done;
-    cps_ps occupy;         // the engine, or the queue of a transfer
-    cps_ps length;         // until others see the result, at best
+    cps_ps occupy; // the engine, or the queue of a transfer
+    cps_ps length; // until others see the result, at best
     cps_ps cross, bytes_ps;
     cps_ps ready;          // when all it waits for is visible; grows as those are placed
     uint32_t missing;      // dependences not placed yet
@@ -121,7 +122,8 @@ dma_cost(order *o, const cps_tinst *x, job *j)
     const cps_tfunc *f = o->g->f;
     const cps_tview *src = &f->views.data[x->in[0].id], *dst = &f->views.data[x->out[0].id];
     const cps_tview *v = src->parts ? src : dst;
-    double bytes = (double)cps_tview_elems(v) * (v->parts ? v->parts : 1) * cps_dtype_bytes(v->dtype);
+    double bytes =
+        (double)cps_tview_elems(v) * (v->parts ? v->parts : 1) * cps_dtype_bytes(v->dtype);
     double rate = o->g->t->hbm_core_bytes_per_ns > 0 ? o->g->t->hbm_core_bytes_per_ns : 100;
     j->dma = true;
     j->store = f->bufs.data[dst->buf].space == CPS_HBM;
@@ -146,8 +148,8 @@ accumulates(const cps_tinst *x)
     return x->nout > 1 || cps_tinst_get(x, CPS_TA_ACC, 0);
 }
 
-// PSUM banks that the last operation writes. Groups of one bank must not interleave: the start of
-// one clears the accumulation state of the whole bank.
+// PSUM banks that the last operation writes. Groups of one bank must not interleave: the start
+// of one clears the accumulation state of the whole bank.
 static uint32_t
 banks_of(const order *o)
 {
@@ -231,8 +233,8 @@ typedef struct lane {
     cps_ps when;
 } lane;
 
-// When a job could start. Of what it waits for and is not placed yet, at best: each starts as soon
-// as its engine is free.
+// When a job could start. Of what it waits for and is not placed yet, at best: each starts as
+// soon as its engine is free.
 static cps_ps
 earliest(const order *o, const lane *lanes, const job *j)
 {
@@ -247,8 +249,8 @@ earliest(const order *o, const lane *lanes, const job *j)
     return at;
 }
 
-// The job the lane takes next and when it starts, if one can be placed. A later job overtakes only
-// where it fills a gap: at least half of it must fit.
+// The job the lane takes next and when it starts, if one can be placed. A later job overtakes
+// only where it fills a gap: at least half of it must fit.
 static void
 choose(const order *o, const lane *lanes, lane *l)
 {

@@ -1,6 +1,6 @@
-/* The passes of the back end and what they hand to each other. Tile passes change a working copy
- * of the tile program in place; `cps_pass_select` turns it into a machine program, on which
- * `cps_pass_sync` and `cps_pass_emit` work. */
+/* The passes of the back end and what they hand to each other. Tile passes change a working
+ * copy of the tile program in place; `cps_pass_select` turns it into a machine program, on
+ * which `cps_pass_sync` and `cps_pass_emit` work. */
 #ifndef CPS_CODEGEN_PASS_H
 #define CPS_CODEGEN_PASS_H
 
@@ -8,13 +8,13 @@
 
 /* What the passes share. */
 typedef struct cps_cg {
-    cps_arena *arena;      /* of the compilation; what lasts is copied out at the end */
+    cps_arena *arena; /* of the compilation; what lasts is copied out at the end */
     const cps_target *t;
-    cps_tfunc *f;          /* working copy */
+    cps_tfunc *f; /* working copy */
     cps_diags *d;
     cps_codegen_opts o;
-    int64_t sbuf_peak;     /* bytes per partition; alloc */
-    int psum_banks;        /* banks used; alloc */
+    int64_t sbuf_peak; /* bytes per partition; alloc */
+    int psum_banks;    /* banks used; alloc */
 } cps_cg;
 
 /* A deep enough copy of `f` in `a`: views, instructions, buffers and lists can be changed. */
@@ -36,14 +36,14 @@ bool cps_pass_order(cps_cg *g);
 #define CPS_QUEUES 32
 #define CPS_ACC_DIMS (CPS_TILE_DIMS + 1)
 
-/* One access of memory by physical address: `run` contiguous bytes at base + sum of i_k * step_k.
- * Dims have step >= 1 and num >= 2, steep first. On chip it happens in partitions
+/* One access of memory by physical address: `run` contiguous bytes at base + sum of i_k *
+ * step_k. Dims have step >= 1 and num >= 2, steep first. On chip it happens in partitions
  * [part, part + parts); base counts within the partition. */
 typedef struct cps_macc {
     uint8_t space; /* CPS_HBM, CPS_SBUF, CPS_PSUM */
     bool write;
     uint16_t part, parts;
-    uint32_t var;  /* HBM: variable of the kernel */
+    uint32_t var; /* HBM: variable of the kernel */
     int64_t base, run;
     int nd;
     struct {
@@ -52,9 +52,9 @@ typedef struct cps_macc {
 } cps_macc;
 
 typedef enum cps_mkind {
-    CPS_M_UNIT,    /* runs on the engine's datapath, completes in order */
-    CPS_M_SEQ,     /* runs on the engine's sequencer: ordered after the datapath only by waiting */
-    CPS_M_DMA,     /* starts a transfer that completes on its own: +16 on a semaphore */
+    CPS_M_UNIT, /* runs on the engine's datapath, completes in order */
+    CPS_M_SEQ,  /* runs on the engine's sequencer: ordered after the datapath only by waiting */
+    CPS_M_DMA,  /* starts a transfer that completes on its own: +16 on a semaphore */
     CPS_M_BARRIER, /* all engines meet, everything is complete, semaphores start again at 0 */
 } cps_mkind;
 
@@ -62,19 +62,19 @@ typedef enum cps_mkind {
 typedef struct cps_mop {
     uint8_t kind, engine;
     cps_bundle code;
-    uint32_t acc, nacc;    /* in prog->accs */
-    uint32_t block;        /* DMA by descriptors: index into kbin->blocks + 1 */
-    uint8_t queue;         /* DMA: the in-order queue it travels on */
-    uint16_t sem_field;    /* DMA by record: the field that names the semaphore */
-    uint32_t after;        /* index + 1 of an operation that must be complete; 0 none */
-    uint32_t label;        /* this operation carries label `label` (per engine); 0 none */
-    uint32_t target;       /* branch: to that label of the same engine; 0 none */
-    uint32_t reloc;        /* index + 1 into prog->relocs of its first; */
+    uint32_t acc, nacc; /* in prog->accs */
+    uint32_t block;     /* DMA by descriptors: index into kbin->blocks + 1 */
+    uint8_t queue;      /* DMA: the in-order queue it travels on */
+    uint16_t sem_field; /* DMA by record: the field that names the semaphore */
+    uint32_t after;     /* index + 1 of an operation that must be complete; 0 none */
+    uint32_t label;     /* this operation carries label `label` (per engine); 0 none */
+    uint32_t target;    /* branch: to that label of the same engine; 0 none */
+    uint32_t reloc;     /* index + 1 into prog->relocs of its first; */
     uint16_t nreloc;
     cps_span loc;
     /* sync: */
-    bool signal;           /* the engine's semaphore rises at completion */
-    uint32_t wait, nwait;  /* in prog->waits */
+    bool signal;          /* the engine's semaphore rises at completion */
+    uint32_t wait, nwait; /* in prog->waits */
 } cps_mop;
 
 typedef struct cps_mwait {
@@ -90,13 +90,13 @@ typedef struct cps_mreloc {
 } cps_mreloc;
 
 typedef struct cps_mprog {
-    cps_kbin *k;           /* variables, descriptors and blocks are filled by select */
-    CPS_VEC(cps_mop) ops;  /* in program order; per engine also the order of its stream */
+    cps_kbin *k;          /* variables, descriptors and blocks are filled by select */
+    CPS_VEC(cps_mop) ops; /* in program order; per engine also the order of its stream */
     CPS_VEC(cps_macc) accs;
     CPS_VEC(cps_mwait) waits;
     CPS_VEC(cps_mreloc) relocs;
-    uint32_t labels;       /* highest label */
-    int semaphores;        /* used; sync */
+    uint32_t labels; /* highest label */
+    int semaphores;  /* used; sync */
 } cps_mprog;
 
 /* Instructions and descriptors of every tile instruction, with physical addresses. */

@@ -1,11 +1,11 @@
 /* Selection: every tile instruction becomes bundles with physical addresses.
  *
- * In: a legal program with engines and places. Out: the machine program, in the same order: each
- * operation is one bundle on one engine, with the bytes it reads and writes; transfers refer to a
- * block of descriptors (dma.c). Bytes follow the project's encoding rulings. What keeps state
- * inside an engine (weights in the PE, activation tables, accumulators, DVE keys and lane maps) is
- * set up here; engines are in order, so it needs no synchronisation. Nothing about time is
- * decided: waits and signals are sync.c's. */
+ * In: a legal program with engines and places. Out: the machine program, in the same order:
+ * each operation is one bundle on one engine, with the bytes it reads and writes; transfers
+ * refer to a block of descriptors (dma.c). Bytes follow the project's encoding rulings. What
+ * keeps state inside an engine (weights in the PE, activation tables, accumulators, DVE keys
+ * and lane maps) is set up here; engines are in order, so it needs no synchronisation. Nothing
+ * about time is decided: waits and signals are sync.c's. */
 #include "codegen/select.h"
 
 cps_mop *
@@ -98,7 +98,8 @@ cps_sel_in(cps_dtype t)
 }
 
 void
-cps_sel_slot(cps_sel *s, cps_bundle *b, cps_field f, cps_engine e, const cps_tview *v, cps_span loc)
+cps_sel_slot(cps_sel *s, cps_bundle *b, cps_field f, cps_engine e, const cps_tview *v,
+             cps_span loc)
 {
     const cps_tbuf *buf = cps_sel_buf(s, v);
     unsigned part = buf->part + v->part;
@@ -333,9 +334,11 @@ copy_pred(cps_sel *s, const cps_tinst *x)
 {
     const cps_tview *p = cps_sel_view(s, x->in[0]), *d = cps_sel_view(s, x->in[1]);
     const cps_tview *o = cps_sel_view(s, x->out[0]);
-    enc c = begin(s, x, d->dtype == o->dtype ? CPS_INSN_COPY_PREDICATED : CPS_INSN_CAST_PREDICATED);
+    enc c =
+        begin(s, x, d->dtype == o->dtype ? CPS_INSN_COPY_PREDICATED : CPS_INSN_CAST_PREDICATED);
     SET(S3S3D3_TT_in0_in1_dtype, PAIR(cps_sel_in(p->dtype), cps_sel_in(d->dtype)));
-    SET(S3S3D3_TT_out_dtype, d->dtype == o->dtype ? cps_sel_in(o->dtype) : cps_sel_out(o->dtype));
+    SET(S3S3D3_TT_out_dtype,
+        d->dtype == o->dtype ? cps_sel_in(o->dtype) : cps_sel_out(o->dtype));
     SET(S3S3D3_TT_op, CPS_ALU_BYPASS);
     SET(S3S3D3_TT_ch, rows_of(p));
     slot(&c, CPS_F_S3S3D3_TT_src0, p);
@@ -488,7 +491,8 @@ one_to_one(cps_sel *s, const cps_tinst *x, cps_insn i)
 {
     enc c = begin(s, x, i);
     const cps_tview *src = cps_sel_view(s, x->in[0]);
-    bool bits = i == CPS_INSN_COPY || i == CPS_INSN_STREAM_SHUFFLE || i == CPS_INSN_STREAM_TRANSPOSE;
+    bool bits =
+        i == CPS_INSN_COPY || i == CPS_INSN_STREAM_SHUFFLE || i == CPS_INSN_STREAM_TRANSPOSE;
     cps_dtype out = cps_sel_view(s, x->out[0])->dtype;
     SET(S4D4_TR_in_dtype, cps_sel_in(src->dtype));
     SET(S4D4_TR_out_dtype, bits ? cps_sel_in(out) : cps_sel_out(out));
@@ -522,8 +526,9 @@ static bool
 tensor_reduce(cps_sel *s, const cps_tinst *x)
 {
     enc probe = {s, x, {{0}}};
-    enc c = one_to_one(s, x, bitwise(&probe, CPS_TA_OP0) ? CPS_INSN_TENSOR_REDUCE_BITVEC
-                                                         : CPS_INSN_TENSOR_REDUCE_ARITH);
+    enc c = one_to_one(s, x,
+                       bitwise(&probe, CPS_TA_OP0) ? CPS_INSN_TENSOR_REDUCE_BITVEC
+                                                   : CPS_INSN_TENSOR_REDUCE_ARITH);
     SET(S4D4_TR_op, attr(&c, CPS_TA_OP0));
     SET(S4D4_TR_op_dim, CPS_TENSOR_SUBDIM_X + attr(&c, CPS_TA_AXES) - 1);
     SET(S4D4_TR_negated, attr(&c, CPS_TA_NEGATE));
@@ -535,7 +540,8 @@ shuffle(cps_sel *s, const cps_tinst *x)
 {
     enc c = begin(s, x, CPS_INSN_LOAD_MASK_SELECT);
     if (!(x->set >> CPS_TA_MASK & 1) || s->g->f->lists.data[x->attr[CPS_TA_MASK]].n != 32) {
-        cps_error(s->g->d, CPS_E5303, x->loc, "'%s' needs a mask of 32 lanes", cps_tops[x->op].name);
+        cps_error(s->g->d, CPS_E5303, x->loc, "'%s' needs a mask of 32 lanes",
+                  cps_tops[x->op].name);
         return false;
     }
     for (unsigned i = 0; i < 32; i++)
@@ -745,15 +751,15 @@ match_replace8(cps_sel *s, const cps_tinst *x)
     SET(S4D4_MR_in_dtype, cps_sel_in(src->dtype));
     SET(S4D4_MR_out_dtype, cps_sel_out(cps_sel_view(s, x->out[0])->dtype));
     SET(S4D4_MR_ch, rows_of(src));
-    SET(S4D4_MR_immediate,
-        cps_f32_bits(x->in[2].is_int ? (float)x->in[2].ival : x->in[2].imm));
+    SET(S4D4_MR_immediate, cps_f32_bits(x->in[2].is_int ? (float)x->in[2].ival : x->in[2].imm));
     slot(&c, CPS_F_S4D4_MR_src, src);
     slot(&c, CPS_F_S4D4_MR_dst, cps_sel_view(s, x->out[0]));
     plain(c);
     if (x->nout < 2)
         return true;
     if (s->g->t->gen == CPS_V2) {
-        cps_error(s->g->d, CPS_E5303, x->loc, "'%s' gives positions from v3 on", cps_tops[x->op].name);
+        cps_error(s->g->d, CPS_E5303, x->loc, "'%s' gives positions from v3 on",
+                  cps_tops[x->op].name);
         return false;
     }
     c = begin(s, x, CPS_INSN_DVE_READ_INDICES);
@@ -776,16 +782,21 @@ static bool (*const encode[CPS_TOPS])(cps_sel *, const cps_tinst *) = {
 static bool
 variables(cps_sel *s)
 {
-    static const uint8_t kinds[] = {[CPS_LOCAL] = CPS_VAR_TMP,   [CPS_IN] = CPS_VAR_INPUT,
-                                    [CPS_OUT] = CPS_VAR_OUTPUT,  [CPS_INOUT] = CPS_VAR_INOUT,
+    static const uint8_t kinds[] = {[CPS_LOCAL] = CPS_VAR_TMP,
+                                    [CPS_IN] = CPS_VAR_INPUT,
+                                    [CPS_OUT] = CPS_VAR_OUTPUT,
+                                    [CPS_INOUT] = CPS_VAR_INOUT,
                                     [CPS_DATA] = CPS_VAR_DATA};
     const cps_tfunc *f = s->g->f;
     for (uint32_t i = 1; i < f->bufs.n; i++) {
         const cps_tbuf *b = &f->bufs.data[i];
         if (b->space != CPS_HBM)
             continue;
-        cps_kvar v = {.kind = (cps_varkind)kinds[b->role], .dtype = b->dtype, .rank = b->rank,
-                      .bytes = cps_tbuf_bytes(b), .data = b->data};
+        cps_kvar v = {.kind = (cps_varkind)kinds[b->role],
+                      .dtype = b->dtype,
+                      .rank = b->rank,
+                      .bytes = cps_tbuf_bytes(b),
+                      .data = b->data};
         v.name = cps_arena_strdup(s->g->arena, b->name);
         if (cps_kbin_var(s->p->k, v.name) != UINT32_MAX)
             v.name = cps_arena_printf(s->g->arena, "%s.%u", b->name, i);

@@ -30,13 +30,13 @@ typedef struct cps_queue {
 typedef struct cps_sel {
     cps_cg *g;
     cps_mprog *p;
-    uint32_t *var;          /* variable of each HBM buffer */
-    uint32_t *version;      /* per buffer: writes so far */
-    uint8_t *reg;           /* register of each REG buffer */
+    uint32_t *var;     /* variable of each HBM buffer */
+    uint32_t *version; /* per buffer: writes so far */
+    uint8_t *reg;      /* register of each REG buffer */
     cps_weights w;
-    uint32_t acts[256];     /* table sets that hold a function, one bit each; 0: resident */
-    uint32_t act_set;       /* loaded set + 1 */
-    uint32_t inst;          /* under selection */
+    uint32_t acts[256]; /* table sets that hold a function, one bit each; 0: resident */
+    uint32_t act_set;   /* loaded set + 1 */
+    uint32_t inst;      /* under selection */
     bool fill_known[CPS_SEL_FILLS];
     uint32_t fill[CPS_SEL_FILLS];
     unsigned fill_next;
@@ -61,7 +61,8 @@ cps_sel_buf(const cps_sel *s, const cps_tview *v)
     return &s->g->f->bufs.data[v->buf];
 }
 /* Appends an operation on `e`; the address is valid until the next one. */
-cps_mop *cps_sel_op(cps_sel *s, cps_mkind kind, cps_engine e, const cps_bundle *b, cps_span loc);
+cps_mop *cps_sel_op(cps_sel *s, cps_mkind kind, cps_engine e, const cps_bundle *b,
+                    cps_span loc);
 /* Notes that the last operation touches a view. */
 void cps_sel_touch(cps_sel *s, const cps_tview *v, bool write);
 /* The bytes a view walks. */
@@ -86,12 +87,13 @@ void cps_sel_forget(cps_sel *s);
 /* Index of an in-order queue by name; `id` gets the number of its next block. */
 uint8_t cps_sel_queue(cps_sel *s, const char *name, uint32_t *id);
 /* Register arithmetic on engine `e`: reg `to` = `from` op `imm`, in 32 bits. */
-void cps_sel_alu(cps_sel *s, cps_engine e, unsigned op, unsigned to, unsigned from, uint32_t imm,
-                 cps_span loc);
+void cps_sel_alu(cps_sel *s, cps_engine e, unsigned op, unsigned to, unsigned from,
+                 uint32_t imm, cps_span loc);
 void cps_sel_move(cps_sel *s, cps_engine e, unsigned to, uint32_t value, cps_span loc);
 unsigned cps_sel_scratch(cps_sel *s); /* two registers: the one given and the next */
 /* Emits what computes the address of a moving view into a scratch register of engine `e`;
  * `base` is the address at register value 0. Returns the register. */
-uint8_t cps_sel_address(cps_sel *s, cps_engine e, const cps_tview *v, uint32_t base, cps_span loc);
+uint8_t cps_sel_address(cps_sel *s, cps_engine e, const cps_tview *v, uint32_t base,
+                        cps_span loc);
 
 #endif

@@ -1,9 +1,9 @@
 /* Selection for the PE: LDWEIGHTS and MATMUL.
  *
  * One pair per matmul; fp32 takes two, with the low and the high part of the weights, both
- * accumulating (encoding rulings, "fp32 matmul"). Weights that already stand in the array are not
- * loaded again. Group flags: START overwrites what an element held, END closes; v4 sets bit 2 on
- * every pass but the first (rulings, "v4 accumulation"). */
+ * accumulating (encoding rulings, "fp32 matmul"). Weights that already stand in the array are
+ * not loaded again. Group flags: START overwrites what an element held, END closes; v4 sets bit
+ * 2 on every pass but the first (rulings, "v4 accumulation"). */
 #include "codegen/select.h"
 
 #define SET(field, value) cps_isa_set(&b, CPS_F_##field, (uint64_t)(value))
@@ -21,10 +21,10 @@ same_weights(const cps_sel *s, const cps_weights *w)
     const cps_weights *o = &s->w;
     const cps_tview *a = &w->view, *b = &o->view;
     bool same = o->valid && o->version == w->version && o->fp32_mode == w->fp32_mode &&
-                o->transpose == w->transpose && o->perf == w->perf && o->row_grp == w->row_grp &&
-                o->col_grp == w->col_grp && a->buf == b->buf && a->dtype == b->dtype &&
-                a->part == b->part && a->parts == b->parts && a->off == b->off && a->nd == b->nd &&
-                !a->reg && !b->reg;
+                o->transpose == w->transpose && o->perf == w->perf &&
+                o->row_grp == w->row_grp && o->col_grp == w->col_grp && a->buf == b->buf &&
+                a->dtype == b->dtype && a->part == b->part && a->parts == b->parts &&
+                a->off == b->off && a->nd == b->nd && !a->reg && !b->reg;
     for (int i = 0; same && i < a->nd; i++)
         same = a->d[i].step == b->d[i].step && a->d[i].num == b->d[i].num;
     return same;
@@ -35,9 +35,14 @@ load_weights(cps_sel *s, const pass *p)
 {
     cps_gen gen = s->g->t->gen;
     cps_tview v = *cps_sel_view(s, p->x->in[0]);
-    cps_weights w = {.valid = true, .view = v, .version = s->version[v.buf],
-                     .fp32_mode = p->weights_mode, .transpose = p->transpose, .perf = p->perf,
-                     .row_grp = p->row_grp, .col_grp = p->col_grp};
+    cps_weights w = {.valid = true,
+                     .view = v,
+                     .version = s->version[v.buf],
+                     .fp32_mode = p->weights_mode,
+                     .transpose = p->transpose,
+                     .perf = p->perf,
+                     .row_grp = p->row_grp,
+                     .col_grp = p->col_grp};
     if (same_weights(s, &w))
         return;
     s->w = w;
@@ -70,7 +75,8 @@ zero_region(const cps_sel *s, const cps_tview *v)
     for (int i = 0; i < a.nd; i++)
         end += a.d[i].step * (a.d[i].num - 1);
     unsigned z = 0;
-    for (int64_t bytes = CPS_PSUM_BANK; z < 3 && a.base / bytes != (end - 1) / bytes; bytes *= 2)
+    for (int64_t bytes = CPS_PSUM_BANK; z < 3 && a.base / bytes != (end - 1) / bytes;
+         bytes *= 2)
         z++;
     return z;
 }
@@ -81,8 +87,8 @@ move(cps_sel *s, const pass *p)
     cps_gen gen = s->g->t->gen;
     cps_tview src = *cps_sel_view(s, p->x->in[1]), dst = *cps_sel_view(s, p->x->out[0]);
     cps_bundle b = cps_isa_new(CPS_INSN_MATMUL, gen);
-    unsigned flags = (p->start ? CPS_PSUM_ACCUMULATE_START : 0u) |
-                     (p->stop ? CPS_PSUM_ACCUMULATE_END : 0u);
+    unsigned flags =
+        (p->start ? CPS_PSUM_ACCUMULATE_START : 0u) | (p->stop ? CPS_PSUM_ACCUMULATE_END : 0u);
     if (gen == CPS_V4 && !p->start)
         flags |= CPS_PSUM_ACCUMULATE_ACCUMULATE;
     SET(S3D3_MM_in_dtype, cps_sel_in(src.dtype));

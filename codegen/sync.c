@@ -1,38 +1,41 @@
 /* Synchronisation: afterwards every dependence between engines and transfers is covered.
  *
- * Engines run their streams in order and at the same time. Operations of one datapath complete in
- * order, so a dependence inside an engine needs nothing. Every engine has one semaphore that
- * rises by one at the completion of each operation that somebody waits for; who waits, waits for
- * the count of those. A transfer completes on its own: it has a semaphore of its own out of a
- * rotating set, which rises by 16, and its number of uses gives the threshold. Transfers also wait
- * for datapath operations of the engine that starts them: starting is in order, reading is not.
+ * Engines run their streams in order and at the same time. Operations of one datapath complete
+ * in order, so a dependence inside an engine needs nothing. Every engine has one semaphore that
+ * rises by one at the completion of each operation that somebody waits for; who waits, waits
+ * for the count of those. A transfer completes on its own: it has a semaphore of its own out of
+ * a rotating set, which rises by 16, and its number of uses gives the threshold. Transfers also
+ * wait for datapath operations of the engine that starts them: starting is in order, reading is
+ * not.
  *
  * What is known. Each engine carries a clock: for every engine and every queue the latest
  * operation known to be complete. Waiting for an operation brings all its engine knew when it
- * started, and everything before it in its engine's datapath or in its queue: all 16 DMA engines
- * take the transfers of a queue in order, and a transfer is complete when all have signalled (NKI
- * DMA guide). A dependence that is already known costs nothing; the latest is waited for first, since
- * it tends to bring the others.
+ * started, and everything before it in its engine's datapath or in its queue: all 16 DMA
+ * engines take the transfers of a queue in order, and a transfer is complete when all have
+ * signalled (NKI DMA guide). A dependence that is already known costs nothing; the latest is
+ * waited for first, since it tends to bring the others.
  *
  * Reuse. A transfer semaphore is used again only by a transfer whose starting engine knows that
- * the last use is complete; when there is none and none is free, the engine waits for the oldest.
- * So the count never runs ahead of the threshold, and a late reader of an old threshold still
- * sees at least that.
+ * the last use is complete; when there is none and none is free, the engine waits for the
+ * oldest. So the count never runs ahead of the threshold, and a late reader of an old threshold
+ * still sees at least that.
  *
  * No deadlock. Every wait is for an operation that comes earlier in program order, and every
  * stream is in program order. The earliest unfinished operation of the program therefore waits
  * only for finished ones, and runs. Barriers keep this: all engines meet, in program order.
  *
  * A barrier (around loops and branches) lets every engine drain, SP wait for all transfers and
- * for the other engines and set the semaphores to 0 before everybody goes on. After it the clocks
- * start again; counts inside a loop's body are those of one iteration.
+ * for the other engines and set the semaphores to 0 before everybody goes on. After it the
+ * clocks start again; counts inside a loop's body are those of one iteration.
  *
- * Semaphores are taken to be 0 when the kernel starts (the runtime clears them between loads). */
+ * Semaphores are taken to be 0 when the kernel starts (the runtime clears them between loads).
+ */
 #include "codegen/deps.h"
 
 #include <stdlib.h>
 
-#define RISE 16 /* by which a transfer's semaphore rises (NKI DMA guide: one per DMA engine) */
+#define RISE 16 /* by which a transfer's semaphore rises (NKI DMA guide: one per DMA engine)   \
+                 */
 #define SEMS 256
 
 typedef struct clock_ {
@@ -60,11 +63,11 @@ typedef struct sync {
     uint32_t from; // first operation of the section
     uint32_t count[CPS_ENGINES], signals[CPS_ENGINES], transfers[CPS_QUEUES];
     unsigned go, ack, base, arrive, first, limit; // semaphore numbers
-    unsigned used;                           // one past the highest
+    unsigned used;                                // one past the highest
     uint16_t uses[SEMS];
-    uint32_t last[SEMS];                     // latest transfer on a semaphore
+    uint32_t last[SEMS]; // latest transfer on a semaphore
     cps_oplist found;
-    CPS_VEC(cps_mop) out;                    // the final list
+    CPS_VEC(cps_mop) out; // the final list
 } sync;
 
 static bool
@@ -192,7 +195,8 @@ section_begin(sync *s)
     cps_deps_clear(s->deps);
 }
 
-// Turns the waits of operations [from, to) into semaphores and values, and lists the operations.
+// Turns the waits of operations [from, to) into semaphores and values, and lists the
+// operations.
 static void
 section_end(sync *s, uint32_t from, uint32_t to)
 {
@@ -252,9 +256,9 @@ clear(sync *s, cps_span loc, unsigned first, unsigned last)
     cps_isa_set(b, CPS_F_CTRL_ER_last, last);
 }
 
-// Four steps, so that none can be taken for one of the barrier before or behind: all arrive; SP,
-// which knows that everything is complete, clears the counts and says go; all acknowledge; SP
-// takes go back, and only then do they go on.
+// Four steps, so that none can be taken for one of the barrier before or behind: all arrive;
+// SP, which knows that everything is complete, clears the counts and says go; all acknowledge;
+// SP takes go back, and only then do they go on.
 static void
 barrier(sync *s, cps_span loc)
 {
@@ -296,8 +300,8 @@ cps_pass_sync(cps_cg *g, cps_mprog *p)
     s.first = s.used = s.arrive + barriers;
     s.limit = all;
     if (s.first >= s.limit) {
-        cps_error(g->d, CPS_E5306, CPS_NOSPAN, "%u semaphores are too few: %u are needed at least",
-                  all, s.first + 1);
+        cps_error(g->d, CPS_E5306, CPS_NOSPAN,
+                  "%u semaphores are too few: %u are needed at least", all, s.first + 1);
         return false;
     }
     s.deps = cps_deps_new(g->arena, p, g->t);

@@ -1,6 +1,6 @@
 /* Walks over memory, apart from where they start: what legalisation, DMA and dependence finding
- * have in common. Dims are slowest first, as in cps_tview; steps are in whatever unit the caller
- * uses (elements or bytes). */
+ * have in common. Dims are slowest first, as in cps_tview; steps are in whatever unit the
+ * caller uses (elements or bytes). */
 #ifndef CPS_CODEGEN_VIEW_H
 #define CPS_CODEGEN_VIEW_H
 
@@ -22,9 +22,11 @@ void cps_pat_merge(cps_pat *p, int64_t cap);
  * them (counts up to `cap`). False when no such shape exists: the walks pair elements across
  * uneven boundaries, or have different numbers of elements. */
 bool cps_pat_refine(cps_pat *p, int n, int64_t cap);
-/* Cuts every dim longer than `cap` into a product; false when a length has no fitting divisor. */
+/* Cuts every dim longer than `cap` into a product; false when a length has no fitting divisor.
+ */
 bool cps_pat_cut(cps_pat *p, int n, int64_t cap);
-/* Writes the walk back as the free axes of a view. False when it needs more than the view has. */
+/* Writes the walk back as the free axes of a view. False when it needs more than the view has.
+ */
 bool cps_pat_into(const cps_pat *p, cps_tview *v);
 /* Lowest and highest offset that the walk reaches. */
 void cps_pat_span(const cps_pat *p, int64_t *lo, int64_t *hi);

@@ -6,8 +6,8 @@
 
 typedef struct tp_ops {
     tp *p;
-    uint32_t x, y;   /* [128, 64] fp32 in, out */
-    uint32_t row;    /* rows of y used so far */
+    uint32_t x, y; /* [128, 64] fp32 in, out */
+    uint32_t row;  /* rows of y used so far */
     uint32_t turn;
 } tp_ops;
 
@@ -72,7 +72,8 @@ tp_make_ops(tp *p)
     tp_1(p, CPS_T_COPY, tp_all(&o, h), tp_all(&o, x));
     // activation with immediate and with column scale and bias, and with a sum
     uint32_t a = tp_sb(&o, "act", CPS_DT_BF16, 64), s = tp_sb(&o, "sum", CPS_DT_FP32, 1);
-    tp_act(p, CPS_ACTFN_TANH, tp_all(&o, a), tp_all(&o, x), cps_to_imm(0.5f), cps_to_imm(0.25f));
+    tp_act(p, CPS_ACTFN_TANH, tp_all(&o, a), tp_all(&o, x), cps_to_imm(0.5f),
+           cps_to_imm(0.25f));
     tp_show(&o, a, 64);
     cps_tinst *i = tp_inst(p, CPS_T_ACTIVATION, 2, 3);
     cps_tinst_set(i, CPS_TA_FUNC, CPS_ACTFN_EXP);
@@ -142,7 +143,8 @@ tp_make_ops(tp *p)
     if (v3) {
         uint32_t rs = tp_sb(&o, "rs", CPS_DT_FP32, 64), lo = tp_sb(&o, "lo", CPS_DT_FP32, 1);
         tp_1(p, CPS_T_MEMSET, tp_all(&o, lo), cps_to_imm(3));
-        i = tp_3(p, CPS_T_RANGE_SELECT, tp_all(&o, rs), tp_all(&o, x), tp_all(&o, lo), tp_all(&o, m));
+        i = tp_3(p, CPS_T_RANGE_SELECT, tp_all(&o, rs), tp_all(&o, x), tp_all(&o, lo),
+                 tp_all(&o, m));
         tp_alu(i, CPS_ALU_IS_GE, CPS_ALU_IS_GE);
         cps_tinst_set(i, CPS_TA_BASE, 0);
         tp_show(&o, rs, 64);
@@ -168,7 +170,8 @@ tp_make_ops(tp *p)
     uint32_t mr = tp_sb(&o, "mr", CPS_DT_FP32, 64);
     tp_1(p, CPS_T_MAX8, tp_all(&o, m8), tp_all(&o, x));
     tp_2(p, CPS_T_FIND_INDEX8, tp_all(&o, ix), tp_all(&o, x), tp_all(&o, m8));
-    tp_3(p, CPS_T_MATCH_REPLACE8, tp_all(&o, mr), tp_all(&o, x), tp_all(&o, m8), cps_to_imm(-99));
+    tp_3(p, CPS_T_MATCH_REPLACE8, tp_all(&o, mr), tp_all(&o, x), tp_all(&o, m8),
+         cps_to_imm(-99));
     tp_show(&o, m8, 8);
     tp_show(&o, ix, 8);
     tp_show(&o, mr, 64);
@@ -196,8 +199,8 @@ tp_make_ops(tp *p)
     uint32_t xt = tp_sb(&o, "xt", CPS_DT_BF16, 128);
     tp_1(p, CPS_T_COPY, tp_view(p, xt, 0, 64, 0, 128), tp_all(&o, ps));
     uint32_t mm = tp_tile(p, "mm", CPS_PSUM, CPS_DT_FP32, 128, 64, 0, 0, 0);
-    tp_matmul(p, tp_all(&o, mm), tp_view(p, xt, 0, 64, 0, 128), tp_view(p, h, 0, 64, 0, 64), true,
-              true);
+    tp_matmul(p, tp_all(&o, mm), tp_view(p, xt, 0, 64, 0, 128), tp_view(p, h, 0, 64, 0, 64),
+              true, true);
     tp_show(&o, mm, 64);
     uint32_t mf = tp_tile(p, "mf", CPS_PSUM, CPS_DT_FP32, 64, 64, 0, 0, 0);
     tp_matmul(p, tp_all(&o, mf), tp_all(&o, x), tp_all(&o, t), true, false);

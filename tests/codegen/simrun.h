@@ -39,7 +39,8 @@ tp_sim(tp *p, const cps_kbin *k, void **mem, cps_sim_report *rep)
         const cps_kvar *v = &k->vars.data[i];
         if (v->kind == CPS_VAR_DATA || v->kind == CPS_VAR_TMP)
             continue;
-        ok = cps_sim_bind(s, v->name, mem[n], (size_t)v->bytes, v->kind != CPS_VAR_OUTPUT, p->d);
+        ok =
+            cps_sim_bind(s, v->name, mem[n], (size_t)v->bytes, v->kind != CPS_VAR_OUTPUT, p->d);
         n++;
     }
     cps_sim_opts o = {.checks = CPS_CHECK_ALL, .max_steps = 10000000};

@@ -36,8 +36,8 @@ random_programs(void)
             uint32_t ring = 1 + (uint32_t)i % 11 + (psum ? 100 : 0);
             bool ringed = cps_rng_below(&r, 2);
             ids[i] = tp_tile(&p, "b", psum ? CPS_PSUM : CPS_SBUF, CPS_DT_FP32, 128,
-                             1 + (int64_t)cps_rng_below(&r, psum ? 700 : 5000), ringed ? ring : 0,
-                             (uint32_t)i / 11, 0);
+                             1 + (int64_t)cps_rng_below(&r, psum ? 700 : 5000),
+                             ringed ? ring : 0, (uint32_t)i / 11, 0);
         }
         // Each tile is written, then read up to a few tiles later.
         int reads[150][2];
@@ -47,7 +47,8 @@ random_programs(void)
             int back = i - (int)cps_rng_below(&r, 4);
             reads[i][1] = back < 0 ? 0 : back;
             tp_2(&p, CPS_T_TENSOR_TENSOR, tp_view(&p, ids[i], 0, 128, 0, 1),
-                 tp_view(&p, ids[i], 0, 128, 0, 1), tp_view(&p, ids[reads[i][1]], 0, 128, 0, 1));
+                 tp_view(&p, ids[i], 0, 128, 0, 1),
+                 tp_view(&p, ids[reads[i][1]], 0, 128, 0, 1));
         }
         if (!run(&p)) {
             CHECK(has(&p, CPS_E4101) || has(&p, CPS_E4102));
@@ -66,7 +67,8 @@ random_programs(void)
             const cps_tbuf *a = &p.f->bufs.data[ids[i]];
             int64_t end = a->byte + cps_tbuf_bytes(a);
             ok = ok && a->placed &&
-                 end <= (a->space == CPS_PSUM ? p.t->psum_banks * p.t->psum_bank_bytes : limit) &&
+                 end <=
+                     (a->space == CPS_PSUM ? p.t->psum_banks * p.t->psum_bank_bytes : limit) &&
                  (a->space != CPS_PSUM || a->byte % 2048 == 0);
             for (int k = 0; k < i; k++) {
                 const cps_tbuf *b = &p.f->bufs.data[ids[k]];

@@ -1,5 +1,5 @@
-/* Whole compilations: every bundle passes the ISA verifier, listings are as expected, bad programs
- * give diagnostics. */
+/* Whole compilations: every bundle passes the ISA verifier, listings are as expected, bad
+ * programs give diagnostics. */
 #include "codegen/isa/text.h"
 #include "tests/check.h"
 #include "tests/codegen/ops.h"
@@ -83,27 +83,29 @@ golden_matmul(void)
     CHECK(k != NULL);
     if (!k)
         return;
-    // Two accumulators of two products: the second set of weights waits for nothing but its load,
-    // and the loads of the third to fourth x wait until the PE has taken the earlier ones.
-    CHECK_STR(stream(&p, k, CPS_PE),
-              "LDWEIGHTS src=bf16@sbuf[p0+0x1000][1][128] num_active_rows=128 num_active_cols=128 "
-              "row_grp=0xf col_grp=0xf wait S[10]>=16 then S[3]++@complete\n"
-              "MATMUL src=bf16@sbuf[p0][1][512] num_active_rows=128 num_active_cols=128 "
-              "psum_accumulate_flags=0x1 row_grp=0xf col_grp=0xf dst=fp32@psum[p0][1][512]\n"
-              "LDWEIGHTS src=bf16@sbuf[p0+0x1100][1][128] num_active_rows=128 num_active_cols=128 "
-              "row_grp=0xf col_grp=0xf wait S[11]>=16\n"
-              "MATMUL src=bf16@sbuf[p0+0x400][1][512] num_active_rows=128 num_active_cols=128 "
-              "psum_accumulate_flags=0x2 row_grp=0xf col_grp=0xf dst=fp32@psum[p0][1][512] "
-              "then S[3]++@complete\n"
-              "LDWEIGHTS src=bf16@sbuf[p0+0x1200][1][128] num_active_rows=128 num_active_cols=128 "
-              "row_grp=0xf col_grp=0xf wait S[12]>=16\n"
-              "MATMUL src=bf16@sbuf[p0][1][512] num_active_rows=128 num_active_cols=128 "
-              "psum_accumulate_flags=0x1 row_grp=0xf col_grp=0xf dst=fp32@psum[p0+0x800][1][512]\n"
-              "LDWEIGHTS src=bf16@sbuf[p0+0x1000][1][128] num_active_rows=128 num_active_cols=128 "
-              "row_grp=0xf col_grp=0xf wait S[8]>=32\n"
-              "MATMUL src=bf16@sbuf[p0+0x400][1][512] num_active_rows=128 num_active_cols=128 "
-              "psum_accumulate_flags=0x2 row_grp=0xf col_grp=0xf dst=fp32@psum[p0+0x800][1][512] "
-              "then S[3]++@complete\n");
+    // Two accumulators of two products: the second set of weights waits for nothing but its
+    // load, and the loads of the third to fourth x wait until the PE has taken the earlier
+    // ones.
+    CHECK_STR(
+        stream(&p, k, CPS_PE),
+        "LDWEIGHTS src=bf16@sbuf[p0+0x1000][1][128] num_active_rows=128 num_active_cols=128 "
+        "row_grp=0xf col_grp=0xf wait S[10]>=16 then S[3]++@complete\n"
+        "MATMUL src=bf16@sbuf[p0][1][512] num_active_rows=128 num_active_cols=128 "
+        "psum_accumulate_flags=0x1 row_grp=0xf col_grp=0xf dst=fp32@psum[p0][1][512]\n"
+        "LDWEIGHTS src=bf16@sbuf[p0+0x1100][1][128] num_active_rows=128 num_active_cols=128 "
+        "row_grp=0xf col_grp=0xf wait S[11]>=16\n"
+        "MATMUL src=bf16@sbuf[p0+0x400][1][512] num_active_rows=128 num_active_cols=128 "
+        "psum_accumulate_flags=0x2 row_grp=0xf col_grp=0xf dst=fp32@psum[p0][1][512] "
+        "then S[3]++@complete\n"
+        "LDWEIGHTS src=bf16@sbuf[p0+0x1200][1][128] num_active_rows=128 num_active_cols=128 "
+        "row_grp=0xf col_grp=0xf wait S[12]>=16\n"
+        "MATMUL src=bf16@sbuf[p0][1][512] num_active_rows=128 num_active_cols=128 "
+        "psum_accumulate_flags=0x1 row_grp=0xf col_grp=0xf dst=fp32@psum[p0+0x800][1][512]\n"
+        "LDWEIGHTS src=bf16@sbuf[p0+0x1000][1][128] num_active_rows=128 num_active_cols=128 "
+        "row_grp=0xf col_grp=0xf wait S[8]>=32\n"
+        "MATMUL src=bf16@sbuf[p0+0x400][1][512] num_active_rows=128 num_active_cols=128 "
+        "psum_accumulate_flags=0x2 row_grp=0xf col_grp=0xf dst=fp32@psum[p0+0x800][1][512] "
+        "then S[3]++@complete\n");
     CHECK_INT(k->blocks.n, 8);
     CHECK_INT(k->vars.n, 4);
     CHECK_INT(k->stats.psum_banks, 2);
@@ -139,11 +141,12 @@ deep_patterns(void)
     const cps_tdim deep[] = {{512, 2}, {128, 2}, {32, 2}, {8, 2}, {1, 4}};
     tp_1(&p, CPS_T_MEMSET, tp_view(&p, a, 0, 128, 0, 1024), cps_to_imm(0));
     tp_1(&p, CPS_T_RECIPROCAL, tp_walk(&p, b, 0, 128, 0, 5, deep),
-         tp_walk(&p, a, 0, 128, 0, 5, deep))->engine = CPS_DVE;
+         tp_walk(&p, a, 0, 128, 0, 5, deep))
+        ->engine = CPS_DVE;
     // 4 slots: one axis is left outside.
-    cps_tinst *i = tp_3(&p, CPS_T_STT, tp_walk(&p, b, 0, 128, 0, 5, deep),
-                        tp_walk(&p, a, 0, 128, 0, 5, deep), cps_to_imm(1),
-                        tp_view(&p, a, 0, 128, 0, 64));
+    cps_tinst *i =
+        tp_3(&p, CPS_T_STT, tp_walk(&p, b, 0, 128, 0, 5, deep),
+             tp_walk(&p, a, 0, 128, 0, 5, deep), cps_to_imm(1), tp_view(&p, a, 0, 128, 0, 64));
     tp_alu(i, CPS_ALU_MULT, CPS_ALU_ADD); // 2 slots: three axes are left outside
     cps_kbin *k = compile(&p);
     CHECK(k != NULL);
@@ -178,8 +181,8 @@ bad_programs(void)
 
     p = tp_new("trn2");
     a = tp_tile(&p, "a", CPS_SBUF, CPS_DT_FP32, 128, 64, 0, 0, 0);
-    tp_1(&p, CPS_T_RECIPROCAL, tp_view(&p, a, 0, 128, 0, 4), tp_view(&p, a, 0, 128, 0, 4))->engine =
-        CPS_ACT;
+    tp_1(&p, CPS_T_RECIPROCAL, tp_view(&p, a, 0, 128, 0, 4), tp_view(&p, a, 0, 128, 0, 4))
+        ->engine = CPS_ACT;
     expect(&p, CPS_E5303);
 
     p = tp_new("trn1");
@@ -194,8 +197,12 @@ bad_programs(void)
     expect(&p, CPS_E5305);
 
     p = tp_new("trn2");
-    cps_tbuf rb = {.name = "r", .space = CPS_REG, .dtype = CPS_DT_I32, .pin_byte = -1,
-                   .pin_bank = -1, .pin_part = -1};
+    cps_tbuf rb = {.name = "r",
+                   .space = CPS_REG,
+                   .dtype = CPS_DT_I32,
+                   .pin_byte = -1,
+                   .pin_bank = -1,
+                   .pin_part = -1};
     uint32_t r = cps_tile_buf(p.f, rb);
     a = tp_tile(&p, "a", CPS_PSUM, CPS_DT_I32, 1, 1, 0, 0, 0);
     cps_tinst *i = tp_inst(&p, CPS_T_REG_LOAD, 1, 1);

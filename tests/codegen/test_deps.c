@@ -1,4 +1,5 @@
-/* Overlap of strided accesses against counting bytes, and what dependence finding must report. */
+/* Overlap of strided accesses against counting bytes, and what dependence finding must report.
+ */
 #include "codegen/deps.h"
 #include "codegen/view.h"
 #include "runtime/base/rng.h"
@@ -14,7 +15,8 @@ random_access(cps_rng *r, int64_t pitch)
     int64_t least = a.run + 2;
     int nd = (int)cps_rng_below(r, 3);
     for (int i = nd; i-- > 0;) {
-        int64_t step = cps_rng_below(r, 3) ? (i ? least : pitch) : 2 * (int64_t)cps_rng_below(r, 60) + 2;
+        int64_t step =
+            cps_rng_below(r, 3) ? (i ? least : pitch) : 2 * (int64_t)cps_rng_below(r, 60) + 2;
         if (step < least)
             step = least;
         a.d[i].step = step;
@@ -85,8 +87,11 @@ tiles_are_exact(void)
             cps_macc t[2];
             for (int k = 0; k < 2; k++) {
                 int n = k ? j : i;
-                t[k] = (cps_macc){.space = CPS_HBM, .base = (n / 4) * 32 * 4096 + (n % 4) * 1024,
-                                  .run = 1024, .nd = 1, .write = true};
+                t[k] = (cps_macc){.space = CPS_HBM,
+                                  .base = (n / 4) * 32 * 4096 + (n % 4) * 1024,
+                                  .run = 1024,
+                                  .nd = 1,
+                                  .write = true};
                 t[k].d[0].step = 4096;
                 t[k].d[0].num = 32;
             }
@@ -105,11 +110,15 @@ hidden_accesses(void)
         cps_engine e;
         bool write;
         int64_t base, run;
-    } ops[] = {{CPS_DVE, true, 0, 1024}, {CPS_PE, false, 0, 1024}, {CPS_PE, false, 0, 1024},
-               {CPS_ACT, false, 512, 512}, {CPS_DVE, true, 0, 512}, {CPS_DVE, true, 0, 1024}};
+    } ops[] = {{CPS_DVE, true, 0, 1024},   {CPS_PE, false, 0, 1024}, {CPS_PE, false, 0, 1024},
+               {CPS_ACT, false, 512, 512}, {CPS_DVE, true, 0, 512},  {CPS_DVE, true, 0, 1024}};
     for (size_t i = 0; i < cps_countof(ops); i++) {
-        cps_mop m = {.kind = CPS_M_UNIT, .engine = (uint8_t)ops[i].e, .acc = p.accs.n, .nacc = 1};
-        cps_macc c = {.space = CPS_SBUF, .write = ops[i].write, .parts = 128, .base = ops[i].base,
+        cps_mop m = {
+            .kind = CPS_M_UNIT, .engine = (uint8_t)ops[i].e, .acc = p.accs.n, .nacc = 1};
+        cps_macc c = {.space = CPS_SBUF,
+                      .write = ops[i].write,
+                      .parts = 128,
+                      .base = ops[i].base,
                       .run = ops[i].run};
         cps_vec_push(a, &p.ops, m);
         cps_vec_push(a, &p.accs, c);
@@ -132,8 +141,8 @@ hidden_accesses(void)
     cps_arena_destroy(a);
 }
 
-// Whatever two operations touch in common, one writing, is ordered by the dependences found and by
-// the order inside a datapath.
+// Whatever two operations touch in common, one writing, is ordered by the dependences found and
+// by the order inside a datapath.
 static void
 nothing_is_missed(void)
 {
@@ -146,7 +155,8 @@ nothing_is_missed(void)
         cps_mprog p = {.k = cps_kbin_new(a, "k", "trn2", CPS_V3)};
         for (int i = 0; i < N; i++) {
             cps_mop m = {.kind = cps_rng_below(&r, 3) ? CPS_M_UNIT : CPS_M_DMA,
-                         .engine = (uint8_t)cps_rng_below(&r, 3), .acc = p.accs.n};
+                         .engine = (uint8_t)cps_rng_below(&r, 3),
+                         .acc = p.accs.n};
             m.nacc = 1 + (uint32_t)cps_rng_below(&r, 3);
             for (uint32_t k = 0; k < m.nacc; k++) {
                 cps_macc c = random_access(&r, 128);
@@ -167,7 +177,8 @@ nothing_is_missed(void)
             cps_deps_find(d, j, &out);
             for (uint32_t i = 0; i < j; i++) {
                 const cps_mop *o = &p.ops.data[i];
-                bool edge = m->kind == CPS_M_UNIT && o->kind == CPS_M_UNIT && m->engine == o->engine;
+                bool edge =
+                    m->kind == CPS_M_UNIT && o->kind == CPS_M_UNIT && m->engine == o->engine;
                 for (uint32_t q = 0; q < out.n && !edge; q++)
                     edge = out.data[q] == i;
                 for (uint32_t q = 0; edge && q < N; q++)

@@ -38,7 +38,9 @@ agree(tp *p, const char *what, uint64_t seed, bool keep_order)
     void *a[16], *b[16];
     cps_kbin *k = NULL;
     cps_sim_report rep;
-    cps_codegen_opts o = {.verify = true, .keep_order = keep_order, .after = verify_after,
+    cps_codegen_opts o = {.verify = true,
+                          .keep_order = keep_order,
+                          .after = verify_after,
                           .ctx = (void *)(uintptr_t)p->t};
     bool ok = cps_tile_verify(p->f, p->t, p->d);
     unsigned n = tp_args(p, a, seed), at = 0;
@@ -61,7 +63,8 @@ agree(tp *p, const char *what, uint64_t seed, bool keep_order)
             if (x[q] != y[q]) {
                 size_t e = q / es;
                 fprintf(stderr, "%s on %s: '%s' element %zu (row %zu, column %zu): simulator ",
-                        what, p->t->name, t->name, e, e / (size_t)t->dim[1], e % (size_t)t->dim[1]);
+                        what, p->t->name, t->name, e, e / (size_t)t->dim[1],
+                        e % (size_t)t->dim[1]);
                 fprintf(stderr, "%.9g, evaluator %.9g\n", cps_to_f64(t->dtype, x + e * es),
                         cps_to_f64(t->dtype, y + e * es));
                 return false;
@@ -77,7 +80,7 @@ typedef struct gen {
     cps_rng r;
     uint32_t tiles[96]; // fully written SBUF tiles
     unsigned n;
-    uint32_t turn[16];  // executions of each declaration
+    uint32_t turn[16]; // executions of each declaration
     uint32_t ring_buf[16];
     uint32_t out;
     int64_t out_row;
@@ -123,7 +126,8 @@ pick(gen *g, int64_t parts, int64_t cols, bool floats)
     for (unsigned i = 0; i < g->n; i++) {
         uint32_t t = g->tiles[(at + i) % g->n];
         const cps_tbuf *b = buf(g, t);
-        if (b->dim[0] >= parts && b->dim[1] >= cols && (!floats || cps_dtype_is_float(b->dtype)))
+        if (b->dim[0] >= parts && b->dim[1] >= cols &&
+            (!floats || cps_dtype_is_float(b->dtype)))
             return t;
     }
     return 0;
@@ -137,7 +141,8 @@ window(gen *g, uint32_t t, int part, int parts, int64_t cols)
     if (2 * cols <= room && below(g, 3) == 0)
         return tp_walk(&g->p, t, part, parts, below(g, 2), 1, (cps_tdim[]){{2, cols}});
     if (cols % 4 == 0 && cols + 4 <= room && below(g, 4) == 0) // two axes with a gap
-        return tp_walk(&g->p, t, part, parts, 0, 2, (cps_tdim[]){{cols / 4 + 1, 4}, {1, cols / 4}});
+        return tp_walk(&g->p, t, part, parts, 0, 2,
+                       (cps_tdim[]){{cols / 4 + 1, 4}, {1, cols / 4}});
     return tp_view(&g->p, t, part, parts, below(g, (unsigned)(room - cols) + 1), cols);
 }
 
@@ -177,13 +182,14 @@ step(gen *g)
         return;
     // The result: a new tile, or a window of one that is complete already.
     bool fresh = below(g, 2);
-    uint32_t o = fresh ? new_tile(g, CPS_SBUF, type, parts, cols) : pick(g, part + parts, cols, true);
+    uint32_t o =
+        fresh ? new_tile(g, CPS_SBUF, type, parts, cols) : pick(g, part + parts, cols, true);
     cps_toper out = fresh ? tp_view(p, o, 0, parts, 0, cols) : window(g, o, part, parts, cols);
     cps_toper in = window(g, a, part, parts, cols), in2 = window(g, b, part, parts, cols);
     float c = (float)below(g, 9) / 4 - 1;
     cps_tinst *i;
     static const cps_alu alu[] = {CPS_ALU_ADD, CPS_ALU_SUBTRACT, CPS_ALU_MAX, CPS_ALU_MULT};
-    static const cps_actfn fns[] = {CPS_ACTFN_TANH, CPS_ACTFN_SQUARE, CPS_ACTFN_SIGMOID,
+    static const cps_actfn fns[] = {CPS_ACTFN_TANH, CPS_ACTFN_SQUARE,   CPS_ACTFN_SIGMOID,
                                     CPS_ACTFN_RELU, CPS_ACTFN_IDENTITY, CPS_ACTFN_GELU};
     switch (below(g, 14)) {
     case 0:
@@ -202,7 +208,8 @@ step(gen *g)
                below(g, 2) ? cps_to_imm(c) : window(g, b, part, parts, 1));
         break;
     case 5:
-        tp_alu(tp_3(p, CPS_T_STT, out, in, cps_to_imm(0.25f), in2), CPS_ALU_MULT, alu[below(g, 3)]);
+        tp_alu(tp_3(p, CPS_T_STT, out, in, cps_to_imm(0.25f), in2), CPS_ALU_MULT,
+               alu[below(g, 3)]);
         break;
     case 6:
         tp_1(p, CPS_T_COPY, out, in);
@@ -248,7 +255,8 @@ step(gen *g)
             tp_matmul(p, tp_view(p, acc, 0, (int)m, 0, cols), tp_view(p, w, 0, parts, 0, m),
                       tp_view(p, x, 0, parts, 0, cols), k == 0, k == times - 1);
         uint32_t y = new_tile(g, CPS_SBUF, type, m, cols);
-        tp_1(p, CPS_T_COPY, tp_view(p, y, 0, (int)m, 0, cols), tp_view(p, acc, 0, (int)m, 0, cols));
+        tp_1(p, CPS_T_COPY, tp_view(p, y, 0, (int)m, 0, cols),
+             tp_view(p, acc, 0, (int)m, 0, cols));
         keep(g, y);
         tp_1(p, CPS_T_COPY, out, in);
         break;
@@ -256,7 +264,8 @@ step(gen *g)
     case 11: { // to other partitions, by DMA
         uint32_t y = new_tile(g, CPS_SBUF, buf(g, a)->dtype, 128, cols);
         tp_1(p, CPS_T_MEMSET, tp_view(p, y, 0, 128, 0, cols), cps_to_imm(c));
-        tp_1(p, CPS_T_DMA, tp_view(p, y, (int)below(g, (unsigned)(128 - parts) + 1), parts, 0, cols), in);
+        tp_1(p, CPS_T_DMA,
+             tp_view(p, y, (int)below(g, (unsigned)(128 - parts) + 1), parts, 0, cols), in);
         keep(g, y);
         tp_1(p, CPS_T_COPY, out, in2);
         break;
@@ -265,7 +274,8 @@ step(gen *g)
         int64_t row = below(g, 64);
         tp_1(p, CPS_T_DMA, tp_block(p, g->tmp, row, parts, 0, cols), in);
         uint32_t y = new_tile(g, CPS_SBUF, CPS_DT_FP32, parts, cols);
-        tp_1(p, CPS_T_DMA, tp_view(p, y, 0, parts, 0, cols), tp_block(p, g->tmp, row, parts, 0, cols));
+        tp_1(p, CPS_T_DMA, tp_view(p, y, 0, parts, 0, cols),
+             tp_block(p, g->tmp, row, parts, 0, cols));
         keep(g, y);
         tp_1(p, CPS_T_COPY, out, in2);
         break;
@@ -298,8 +308,10 @@ random_program(const char *target, unsigned seed)
     g.out = tp_hbm(&g.p, "y", CPS_OUT, CPS_DT_FP32, 4096, 64);
     g.tmp = tp_hbm(&g.p, "tmp", CPS_LOCAL, CPS_DT_FP32, 256, 64);
     for (int64_t i = 0; i < 4; i++) {
-        uint32_t t = tp_tile(&g.p, "x", CPS_SBUF, i % 2 ? CPS_DT_BF16 : CPS_DT_FP32, 128, 64, 0, 0, 0);
-        tp_1(&g.p, CPS_T_DMA, tp_view(&g.p, t, 0, 128, 0, 64), tp_block(&g.p, x, 128 * i, 128, 0, 64));
+        uint32_t t =
+            tp_tile(&g.p, "x", CPS_SBUF, i % 2 ? CPS_DT_BF16 : CPS_DT_FP32, 128, 64, 0, 0, 0);
+        tp_1(&g.p, CPS_T_DMA, tp_view(&g.p, t, 0, 128, 0, 64),
+             tp_block(&g.p, x, 128 * i, 128, 0, 64));
         keep(&g, t);
     }
     unsigned steps = 20 + below(&g, 40);
@@ -325,9 +337,9 @@ functions(const char *target)
 #define CPS_ACTFN(id, wire, name, other, set, sure) {wire, name},
 #include "codegen/isa/act.def"
     };
-    static const cps_alu alus[] = {CPS_ALU_ADD, CPS_ALU_SUBTRACT, CPS_ALU_MULT, CPS_ALU_MAX,
-                                   CPS_ALU_MIN, CPS_ALU_IS_GT, CPS_ALU_IS_EQ, CPS_ALU_LOGICAL_AND,
-                                   CPS_ALU_ABS_DIFF};
+    static const cps_alu alus[] = {CPS_ALU_ADD,   CPS_ALU_SUBTRACT,    CPS_ALU_MULT,
+                                   CPS_ALU_MAX,   CPS_ALU_MIN,         CPS_ALU_IS_GT,
+                                   CPS_ALU_IS_EQ, CPS_ALU_LOGICAL_AND, CPS_ALU_ABS_DIFF};
     tp p = tp_new(target);
     uint32_t x = tp_hbm(&p, "x", CPS_IN, CPS_DT_FP32, 128, 64);
     uint32_t y = tp_hbm(&p, "y", CPS_OUT, CPS_DT_FP32, 128, 64 * 50);
@@ -385,7 +397,8 @@ main(int argc, char **argv)
 {
     if (argc == 1)
         CHECK(functions("trn2"));
-    unsigned first = argc > 1 ? (unsigned)atoi(argv[1]) : 0, count = argc > 2 ? (unsigned)atoi(argv[2]) : 12;
+    unsigned first = argc > 1 ? (unsigned)atoi(argv[1]) : 0,
+             count = argc > 2 ? (unsigned)atoi(argv[2]) : 12;
     for (unsigned s = first; s < first + count; s++)
         for (size_t i = 0; i < cps_countof(targets); i++)
             CHECK(random_program(targets[i], s));

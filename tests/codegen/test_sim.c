@@ -52,7 +52,8 @@ matmul(const char *target, cps_dtype t, int64_t M, int64_t K, int64_t N)
     tp_args(&p, mem, 2);
     bool ok = compile_and_run(&p, mem, &rep);
     CHECK(ok);
-    float *x = cps_arena_alloc(p.a, (size_t)(M * K) * 4), *w = cps_arena_alloc(p.a, (size_t)(K * N) * 4);
+    float *x = cps_arena_alloc(p.a, (size_t)(M * K) * 4),
+          *w = cps_arena_alloc(p.a, (size_t)(K * N) * 4);
     float *y = cps_arena_alloc(p.a, (size_t)(M * N) * 4);
     cps_to_f32_n(t, mem[0], x, (size_t)(M * K));
     cps_to_f32_n(t, mem[1], w, (size_t)(K * N));
@@ -69,7 +70,8 @@ matmul(const char *target, cps_dtype t, int64_t M, int64_t K, int64_t N)
     CHECK(ok && worst <= 1e-2 * top);
     if (ok)
         printf("%s matmul %s %lldx%lldx%lld: %.1f us, error %.1e\n", target, cps_dtype_name(t),
-               (long long)M, (long long)K, (long long)N, (double)rep.time_ps / 1e6, worst / top);
+               (long long)M, (long long)K, (long long)N, (double)rep.time_ps / 1e6,
+               worst / top);
     tp_free(&p);
 }
 
@@ -83,7 +85,8 @@ softmax(const char *target, int64_t T, int64_t N)
     tp_args(&p, mem, 3);
     bool ok = compile_and_run(&p, mem, &rep);
     CHECK(ok);
-    float *x = cps_arena_alloc(p.a, (size_t)(T * N) * 4), *y = cps_arena_alloc(p.a, (size_t)(T * N) * 4);
+    float *x = cps_arena_alloc(p.a, (size_t)(T * N) * 4),
+          *y = cps_arena_alloc(p.a, (size_t)(T * N) * 4);
     cps_to_f32_n(CPS_DT_BF16, mem[0], x, (size_t)(T * N));
     cps_to_f32_n(CPS_DT_BF16, mem[1], y, (size_t)(T * N));
     double worst = 0;
@@ -98,8 +101,8 @@ softmax(const char *target, int64_t T, int64_t N)
     }
     CHECK(ok && worst < 1e-3);
     if (ok)
-        printf("%s softmax %lldx%lld: %.1f us, error %.1e\n", target, (long long)T, (long long)N,
-               (double)rep.time_ps / 1e6, worst);
+        printf("%s softmax %lldx%lld: %.1f us, error %.1e\n", target, (long long)T,
+               (long long)N, (double)rep.time_ps / 1e6, worst);
     tp_free(&p);
 }
 
@@ -158,8 +161,9 @@ transfers(const char *target)
     CHECK(ok);
     for (int q = 0; q < 64; q++)
         for (int i = 0; i < 30; i++)
-            ok = ok && bs[q * 30 + i] == xxs[2 + q / 16 * 64 + q % 16 * 16 + i / 10 * 7 +
-                                             i / 2 % 5 + i % 2 * 3];
+            ok = ok &&
+                 bs[q * 30 + i] ==
+                     xxs[2 + q / 16 * 64 + q % 16 * 16 + i / 10 * 7 + i / 2 % 5 + i % 2 * 3];
     CHECK(ok);
     tp_free(&p);
 }
@@ -175,7 +179,8 @@ dma_transpose(const char *target, int64_t rows, int64_t cols)
     uint32_t t = tp_tile(&p, "t", CPS_SBUF, CPS_DT_BF16, cols, rows, 0, 0, 0);
     tp_1(&p, CPS_T_DMA_TRANSPOSE, tp_view(&p, t, 0, (int)cols, 0, rows),
          tp_block(&p, x, 0, rows, 0, cols));
-    tp_1(&p, CPS_T_DMA, tp_block(&p, y, 0, cols, 0, rows), tp_view(&p, t, 0, (int)cols, 0, rows));
+    tp_1(&p, CPS_T_DMA, tp_block(&p, y, 0, cols, 0, rows),
+         tp_view(&p, t, 0, (int)cols, 0, rows));
     tp_args(&p, mem, 5);
     CHECK(compile_and_run(&p, mem, &rep));
     const uint16_t *a = mem[0], *b = mem[1];
@@ -235,8 +240,12 @@ indexed(const char *target, int64_t cols)
 static uint32_t
 reg(tp *p, const char *name)
 {
-    cps_tbuf b = {.name = name, .space = CPS_REG, .dtype = CPS_DT_I32, .pin_byte = -1,
-                  .pin_bank = -1, .pin_part = -1};
+    cps_tbuf b = {.name = name,
+                  .space = CPS_REG,
+                  .dtype = CPS_DT_I32,
+                  .pin_byte = -1,
+                  .pin_bank = -1,
+                  .pin_part = -1};
     return cps_tile_buf(p->f, b);
 }
 

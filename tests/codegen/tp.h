@@ -31,8 +31,15 @@ tp_free(tp *p)
 static inline uint32_t
 tp_hbm(tp *p, const char *name, cps_role role, cps_dtype t, int64_t rows, int64_t cols)
 {
-    cps_tbuf b = {.name = name, .space = CPS_HBM, .role = role, .dtype = t, .rank = 2,
-                  .dim = {rows, cols}, .pin_byte = -1, .pin_bank = -1, .pin_part = -1};
+    cps_tbuf b = {.name = name,
+                  .space = CPS_HBM,
+                  .role = role,
+                  .dtype = t,
+                  .rank = 2,
+                  .dim = {rows, cols},
+                  .pin_byte = -1,
+                  .pin_bank = -1,
+                  .pin_part = -1};
     return cps_tile_buf(p->f, b);
 }
 
@@ -41,9 +48,17 @@ static inline uint32_t
 tp_tile(tp *p, const char *name, cps_space s, cps_dtype t, int64_t parts, int64_t cols,
         uint32_t ring, uint32_t turn, unsigned slots)
 {
-    cps_tbuf b = {.name = name, .space = s, .dtype = t, .rank = 2, .dim = {parts, cols},
-                  .ring = ring, .turn = turn, .slots = (uint16_t)slots, .pin_byte = -1,
-                  .pin_bank = -1, .pin_part = -1};
+    cps_tbuf b = {.name = name,
+                  .space = s,
+                  .dtype = t,
+                  .rank = 2,
+                  .dim = {parts, cols},
+                  .ring = ring,
+                  .turn = turn,
+                  .slots = (uint16_t)slots,
+                  .pin_byte = -1,
+                  .pin_bank = -1,
+                  .pin_part = -1};
     return cps_tile_buf(p->f, b);
 }
 
@@ -57,8 +72,12 @@ tp_dtype(const tp *p, uint32_t buf)
 static inline cps_toper
 tp_view(tp *p, uint32_t buf, int part, int parts, int64_t c, int64_t n)
 {
-    cps_tview v = {.buf = buf, .dtype = tp_dtype(p, buf), .part = (uint16_t)part,
-                   .parts = (uint16_t)parts, .off = c, .nd = 1};
+    cps_tview v = {.buf = buf,
+                   .dtype = tp_dtype(p, buf),
+                   .part = (uint16_t)part,
+                   .parts = (uint16_t)parts,
+                   .off = c,
+                   .nd = 1};
     v.d[0] = (cps_tdim){1, n};
     return cps_to_view(cps_tile_view(p->f, v));
 }
@@ -67,8 +86,12 @@ tp_view(tp *p, uint32_t buf, int part, int parts, int64_t c, int64_t n)
 static inline cps_toper
 tp_walk(tp *p, uint32_t buf, int part, int parts, int64_t off, int nd, const cps_tdim *d)
 {
-    cps_tview v = {.buf = buf, .dtype = tp_dtype(p, buf), .part = (uint16_t)part,
-                   .parts = (uint16_t)parts, .off = off, .nd = nd};
+    cps_tview v = {.buf = buf,
+                   .dtype = tp_dtype(p, buf),
+                   .part = (uint16_t)part,
+                   .parts = (uint16_t)parts,
+                   .off = off,
+                   .nd = nd};
     for (int i = 0; i < nd; i++)
         v.d[i] = d[i];
     return cps_to_view(cps_tile_view(p->f, v));
@@ -149,7 +172,8 @@ tp_make_matmul(tp *p, cps_dtype t, int64_t M, int64_t K, int64_t N)
         for (int64_t k = 0; k < K; k += 128, kb++) {
             int64_t ks = CPS_MIN(128, K - k);
             wt[kb] = tp_tile(p, "wt", CPS_SBUF, t, ks, ns, 1, nw++, 0);
-            tp_1(p, CPS_T_DMA, tp_view(p, wt[kb], 0, (int)ks, 0, ns), tp_block(p, w, k, ks, n, ns));
+            tp_1(p, CPS_T_DMA, tp_view(p, wt[kb], 0, (int)ks, 0, ns),
+                 tp_block(p, w, k, ks, n, ns));
         }
         for (int64_t m = 0; m < M; m += 128) {
             int64_t ms = CPS_MIN(128, M - m);
@@ -160,11 +184,13 @@ tp_make_matmul(tp *p, cps_dtype t, int64_t M, int64_t K, int64_t N)
                 uint32_t xt = tp_tile(p, "x", CPS_SBUF, t, ks, ms, 3, nx++, 3);
                 tp_1(p, CPS_T_DMA, tp_view(p, xt, 0, (int)ks, 0, ms),
                      tp_block(p, x, k, ks, m, ms));
-                tp_matmul(p, tp_view(p, acc, 0, (int)ms, 0, ns), tp_view(p, xt, 0, (int)ks, 0, ms),
+                tp_matmul(p, tp_view(p, acc, 0, (int)ms, 0, ns),
+                          tp_view(p, xt, 0, (int)ks, 0, ms),
                           tp_view(p, wt[kb], 0, (int)ks, 0, ns), k == 0, k + 128 >= K);
             }
             uint32_t o = tp_tile(p, "o", CPS_SBUF, t, ms, ns, 4, na++, 0);
-            tp_1(p, CPS_T_COPY, tp_view(p, o, 0, (int)ms, 0, ns), tp_view(p, acc, 0, (int)ms, 0, ns));
+            tp_1(p, CPS_T_COPY, tp_view(p, o, 0, (int)ms, 0, ns),
+                 tp_view(p, acc, 0, (int)ms, 0, ns));
             tp_1(p, CPS_T_DMA, tp_block(p, y, m, ms, n, ns), tp_view(p, o, 0, (int)ms, 0, ns));
         }
     }
