@@ -534,43 +534,6 @@ one(cps_legal *l, const cps_tinst *in)
     }
 }
 
-// Nothing in the passes survives an empty axis or an operand out of range; whoever made the
-// program should have run the verifier.
-bool
-cps_pass_check(cps_cg *g)
-{
-    const cps_tfunc *f = g->f;
-    for (uint32_t i = 0; i < f->views.n; i++) {
-        const cps_tview *v = &f->views.data[i];
-        bool ok = v->buf && v->buf < f->bufs.n && v->nd >= 0 && v->nd <= CPS_TILE_DIMS;
-        for (int k = 0; ok && k < v->nd; k++)
-            ok = v->d[k].num >= 1;
-        if (!ok) {
-            cps_error(g->d, CPS_E5301, CPS_NOSPAN, "view %u is empty or names no buffer", i);
-            return false;
-        }
-    }
-    for (uint32_t i = 0; i < f->insts.n; i++) {
-        const cps_tinst *x = &f->insts.data[i];
-        bool ok = x->op > CPS_T_NONE && x->op < CPS_TOPS && x->nout <= 2 && x->nin <= 3;
-        for (int k = 0; ok && k < x->nout + x->nin; k++) {
-            const cps_toper *o = k < x->nout ? &x->out[k] : &x->in[k - x->nout];
-            ok = o->kind == CPS_TO_VIEW  ? o->id < f->views.n
-                 : o->kind == CPS_TO_REG ? o->id && o->id < f->bufs.n
-                                         : true;
-        }
-        if (ok && (x->set >> CPS_TA_PATTERN & 1))
-            ok = (uint32_t)x->attr[CPS_TA_PATTERN] < f->lists.n;
-        if (ok && (x->set >> CPS_TA_MASK & 1))
-            ok = (uint32_t)x->attr[CPS_TA_MASK] < f->lists.n;
-        if (!ok) {
-            cps_error(g->d, CPS_E5301, x->loc, "instruction %u is malformed", i);
-            return false;
-        }
-    }
-    return true;
-}
-
 bool
 cps_pass_legalise(cps_cg *g)
 {

@@ -216,6 +216,52 @@ bad_programs(void)
     expect(&p, CPS_E6201);
 }
 
+// Programs that no verifier has seen must not do harm.
+static void
+malformed_programs(void)
+{
+    for (int n = 0; n < 9; n++) {
+        tp p = tp_new("trn2");
+        uint32_t a = tp_tile(&p, "a", CPS_SBUF, CPS_DT_FP32, 128, 64, 0, 0, 0);
+        cps_toper v = tp_view(&p, a, 0, 128, 0, 4);
+        cps_tinst *i = tp_1(&p, CPS_T_RECIPROCAL, v, tp_view(&p, a, 0, 128, 0, 4));
+        cps_tview *w = &p.f->views.data[v.id];
+        switch (n) {
+        case 0:
+            i->in[0].id = 99;
+            break;
+        case 1:
+            i->in[0] = cps_to_imm(1);
+            break;
+        case 2:
+            i->nin = 0;
+            break;
+        case 3:
+            w->buf = 77;
+            break;
+        case 4:
+            w->off = 61;
+            break;
+        case 5:
+            w->parts = 129;
+            break;
+        case 6:
+            w->d[0] = (cps_tdim){INT64_MAX / 2, 5};
+            break;
+        case 7:
+            w->d[0].num = 0;
+            break;
+        default:
+            i->op = 9999;
+            break;
+        }
+        expect(&p, CPS_E5301);
+    }
+    tp p = tp_new("trn2");
+    tp_inst(&p, CPS_T_END, 0, 0);
+    expect(&p, CPS_E5301);
+}
+
 // 1024^3 in tiles of 128 x 128 x 512: compile time and size.
 static void
 large(void)
@@ -245,6 +291,7 @@ main(void)
     deterministic();
     deep_patterns();
     bad_programs();
+    malformed_programs();
     large();
     return CHECK_DONE();
 }
