@@ -156,3 +156,95 @@ leaf attention_rows for attention on trn1, trn2, trn3 {
         }
     }
 }
+
+// Rows of scores too long for one partition: keys in sections, with a running maximum, sum and output per query.
+leaf attention_stream for attention on trn1, trn2, trn3 {
+    where q.dtype in {bf16, fp16, fp32} && k.dtype == q.dtype && v.dtype == q.dtype : "q, k and v must share bf16, fp16 or fp32";
+    where d <= 256 : "the head dimension must be at most 256";
+    where B % Bkv == 0 : "query heads must be whole groups of key heads";
+    where causal || window == 0 : "a window needs causal attention";
+    where window == 0 || Sq < Skv + window : "every query must see a key";
+    where !present(mask) || B % Bm == 0 : "heads must be whole groups of mask rows";
+    param QB in {128, 256, 512, 1024} = 512;                    // queries whose state stays on chip
+    param SEC in {512, 1024, 2048} = 1024;                      // keys of a section
+    let size = bytes(q.dtype);
+    let G = B / Bkv;
+    where 2 * SEC / 128 * (2 * d + 1) * size + 2 * SEC * ceil_div(d, 128) * size + QB / 128 * G * (d + 3) * 4 * 2
+          + G * (d + QB * ceil_div(d, 128)) * size * 2 + SEC * (8 + 4 * size) + (present(mask) ? 8 * SEC : 0) + 2048 <= sbuf.partition * 7 / 8
+        : "a section of keys and values and the state of a block of queries must stay on chip";
+    let pairs = B * Sq * Skv * (causal ? 0.5 : 1.0);
+    cost pe: pairs * (2 * ceil_div(d, 128) + 1) / 128 * target.pe_passes(q.dtype), act: 2 * pairs / 128, dve: 3 * pairs / 128,
+         hbm: bytes(q) + bytes(o) + ceil_div(Sq, QB) * (bytes(k) + bytes(v));
+    tolerance q.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
+    cases (B: 2, Bkv: 1, Sq: 300, Skv: 1300, d: 64), (B: 1, Bkv: 1, Sq: 700, Skv: 700, d: 32, causal: true, with: "sink"),
+          (B: 2, Bkv: 2, Sq: 600, Skv: 600, d: 40, causal: true, window: 130), (B: 4, Bkv: 2, Sq: 5, Skv: 1025, d: 130, Bm: 2, with: "mask", dtype: fp32);
+
+    for kv in 0..Bkv across cores, ib in tiles(Sq, QB) {
+        let h0 = kv * G;
+        sbuf qr[ib by 128, G, d]: q.dtype bufs 2 <- q.view("b s d -> s b d")[ib, ds(h0, G), :];
+        sbuf qt[d by 128, G, ib]: q.dtype bufs 2;
+        turn_heads(qt, qr, G, 1, d, ib);
+        sbuf acc[ib by 128, G, d + 1]: fp32;                    // output and, as its last column, the sum
+        sbuf top[ib by 128, G, 1]: fp32;                        // minus the largest score so far
+        if (present(sink)) { sbuf sk[all, G]: fp32 bufs 2 <- sink[ds(h0, G)]; }
+        let all_seen = visible(ib, Skv, causal, window);
+        for s in tiles(all_seen, SEC) {
+            let ns = s.size;
+            let before = s.first ? 0 : s.start;                 // keys below this are behind us
+            sbuf kr[ns by 128, 1, d]: k.dtype bufs 2;
+            kr[:, 0, :] <- k[kv, s.start:s.end, :];
+            sbuf va[ns by 128, d + 1]: v.dtype bufs 2;
+            va[:, 0:d] <- v[kv, s.start:s.end, :];
+            va[:, d:d + 1] = 1.0;
+            sbuf kt[d by 128, 1, ns]: k.dtype bufs 2;
+            turn_heads(kt, kr, 1, 1, d, ns);
+            for i in tiles(ib, 128), h in 0..G {
+                let live = clip(visible(i, Skv, causal, window), s.start, s.end);
+                if (live.size == 0) { continue; }
+                let fresh = clip(visible(i, Skv, causal, window), 0, before).size == 0;
+                let n = live.size;
+                if (present(mask)) { sbuf mk[all, n]: fp32 bufs 2 <- mask[(h0 + h) / (B / Bm), live.start:live.end]; }
+                sbuf z[i, n]: fp32 bufs 2;
+                for j in tiles(live, 512) {
+                    let (lo, hi) = (j.start - live.start, j.end - live.start);
+                    psum p[i, j.size]: fp32 bufs 2;
+                    for c in tiles(d, 128) { p += qt[c, h, i]' @ kt[c, 0, j.start - s.start:j.end - s.start]; }
+                    if (present(mask)) { z[:, lo:hi] = p * scale + mk[:, lo:hi]; } else { z[:, lo:hi] = p * scale on act; }
+                    hide(z[:, lo:hi], i, j, causal, window);
+                }
+                sbuf neg[i, 1]: fp32 bufs 2 = -max(z, axis: free);
+                if (!fresh) { neg = minimum(neg, top[i, h, :]); }
+                else if (present(sink)) { neg = minimum(neg, sk[:, h:h + 1] * -1.0); }
+                sbuf e[i, n]: q.dtype bufs 2 = exp(z + neg);
+                if (!fresh) {
+                    sbuf alpha[i, 1]: fp32 bufs 2 = neg - top[i, h, :];
+                    alpha = exp(alpha);                         // what the earlier sums shrink by
+                }
+                top[i, h, :] = neg;
+                sbuf et[n by 128, i]: q.dtype bufs 2;
+                for c in tiles(n, 512) {
+                    psum pt[c by 128, i]: transposed(q.dtype) bufs 2;
+                    for j in tiles(c, 128) { pt[j, i] = e[:, j]'; }
+                    et[c, :] = pt;
+                }
+                psum po[i, d + 1]: fp32 bufs 2;
+                for j in tiles(n, 128) { po += et[j, :]' @ va[ds(live.start - s.start + j.start, j.size), :]; }
+                if (fresh) { acc[i, h, :] = po; } else { acc[i, h, :] = acc[i, h, :] * alpha + po; }
+            }
+        }
+        for i in tiles(ib, 128) {
+            sbuf ot[i, G, d]: o.dtype bufs 2;
+            sbuf inv[i, G, 1]: fp32 bufs 2;
+            if (present(sink)) {
+                sbuf es[i, G, 1]: fp32 bufs 2 = sk.view("p h -> p h 1") + top[i, :, :];
+                es = exp(es);
+                es = acc[i, :, d:d + 1] + es;
+                inv = 1.0 / es;
+            } else {
+                inv = 1.0 / acc[i, :, d:d + 1];
+            }
+            ot = acc[i, :, 0:d] * inv;
+            o.view("b s d -> s b d")[i, ds(h0, G), :] <- ot;
+        }
+    }
+}
