@@ -1,6 +1,7 @@
 /* Whole compilations: every bundle passes the ISA verifier, listings are as expected, bad
  * programs give diagnostics. */
 #include "codegen/isa/text.h"
+#include "runtime/base/rng.h"
 #include "tests/check.h"
 #include "tests/codegen/ops.h"
 
@@ -262,6 +263,60 @@ malformed_programs(void)
     expect(&p, CPS_E5301);
 }
 
+// Programs with a few things changed compile, or fail with a diagnostic; never silently.
+static void
+mutants(void)
+{
+    for (unsigned seed = 0; seed < 200; seed++) {
+        tp p = tp_new(targets[seed % 3]);
+        cps_rng r;
+        cps_rng_init(&r, seed, 3);
+        tp_make_ops(&p);
+        cps_tfunc *f = p.f;
+        for (unsigned n = 1 + (unsigned)cps_rng_below(&r, 4); n-- > 0;) {
+            cps_tview *v = &f->views.data[cps_rng_below(&r, f->views.n)];
+            cps_tinst *i = &f->insts.data[cps_rng_below(&r, f->insts.n)];
+            cps_tbuf *b = &f->bufs.data[1 + cps_rng_below(&r, f->bufs.n - 1)];
+            int32_t x = (int32_t)cps_rng_below(&r, 140);
+            switch (cps_rng_below(&r, 10)) {
+            case 0:
+                v->off = x;
+                break;
+            case 1:
+                v->parts = (uint16_t)x;
+                break;
+            case 2:
+                v->part = (uint16_t)x;
+                break;
+            case 3:
+                v->d[0].step = x - 70;
+                break;
+            case 4:
+                v->d[0].num = x;
+                break;
+            case 5:
+                v->dtype = (cps_dtype)(1 + x % (CPS_DT_COUNT - 1));
+                break;
+            case 6:
+                i->op = (uint16_t)(x % (CPS_TOPS + 2));
+                break;
+            case 7:
+                cps_tinst_set(i, (cps_tattr_key)(x % CPS_TATTRS), x);
+                break;
+            case 8:
+                i->engine = (uint8_t)(x % 6);
+                break;
+            default:
+                b->pin_byte = 2000 * x;
+                break;
+            }
+        }
+        bool ok = compile(&p) != NULL;
+        CHECK(ok == (cps_diags_errors(p.d) == 0));
+        tp_free(&p);
+    }
+}
+
 // 1024^3 in tiles of 128 x 128 x 512: compile time and size.
 static void
 large(void)
@@ -292,6 +347,7 @@ main(void)
     deep_patterns();
     bad_programs();
     malformed_programs();
+    mutants();
     large();
     return CHECK_DONE();
 }
