@@ -1,6 +1,7 @@
 /* The program: picks the command, prints diagnostics, gives the exit code. A crash writes a
  * reproducer (the command line and the build) next to where the program was started and says so. */
 #include "frontend/cli.h"
+#include "frontend/dsl/registry.h"
 
 #include "build_id.h"
 
@@ -104,6 +105,7 @@ main(int argc, char **argv)
     if (fflush(stdout) != 0 && code == CPS_OK)
         code = CPS_IO;
     cps_cli_flush(&c);
+    cps_dsl_registry_destroy(c.registry);
     cps_diags_destroy(c.diags);
     cps_arena_destroy(c.arena);
     return (int)code;
