@@ -65,8 +65,8 @@ test_sources(void)
     cps_arena *a = cps_arena_create();
     dsl_files files = {a};
     for (int i = 0; dsl_sources[i]; i++) {
-        const char *text;
-        size_t n;
+        const char *text = NULL;
+        size_t n = 0;
         CHECK(dsl_read(&files, cps_arena_printf(a, "x/%s.cps", dsl_sources[i]), &text, &n));
         parsed p = parse(dsl_sources[i], text, n);
         if (!p.ok)
