@@ -7,7 +7,7 @@
 #include "codegen/isa/text.h"
 #include "frontend/dsl/registry.h"
 #include "frontend/onnx/onnx.h"
-#include "ir/ir.h"
+#include "ir/build.h"
 #include "ir/tile.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
@@ -222,24 +222,52 @@ read_json(cps_arena *a, const uint8_t *p, size_t n, cps_diags *d)
 static bool
 graph_text(cps_arena *a, cps_buf *out)
 {
+    cps_diags *d = cps_diags_create();
+    cps_module *m = cps_module_new(a, "seed");
+    cps_builder b = {.m = m, .f = cps_func_new(m, "main"), .d = d};
+    const float bias[3] = {0.5f, -1.0f, 2.25f};
+    const int64_t axis = 1;
+    cps_val x = cps_b_input(&b, "x", cps_type_make(CPS_DT_FP32, 2, (const int64_t[]){2, 4}));
+    cps_val w = cps_b_input(&b, "w", cps_type_make(CPS_DT_FP32, 2, (const int64_t[]){4, 3}));
+    cps_val c = cps_b_const(&b, cps_type_make(CPS_DT_FP32, 1, (const int64_t[]){3}), bias, NULL);
+    cps_val s = cps_b_binary(&b, CPS_OP_ADD, cps_b_matmul(&b, x, w), c);
+    cps_val top = cps_b_reduce(&b, CPS_OP_RMAX, s, 1, &axis, true);
+    cps_b_output(&b, "y", cps_b_unary(&b, CPS_OP_EXP, cps_b_binary(&b, CPS_OP_SUB, s, top)));
+    cps_ir_print(m, out);
+    bool ok = cps_diags_errors(d) == 0;
+    cps_diags_destroy(d);
+    return ok;
+}
+
+static bool
+leaf_text(cps_arena *a, cps_buf *out)
+{
     (void)a;
-    cps_buf_puts(out, "copse.graph 1\n"
-                      "func @main(%x: fp32[2,4], %w: fp32[4,3]) {\n"
-                      "  %0 = const fp32[3] [0.5, -1.0, 2.25]\n"
-                      "  %1 = matmul %x, %w : fp32[2,3]\n"
-                      "  %2 = add %1, %0 : fp32[2,3]\n"
-                      "  %3 = reduce_max %2 {axes=[1], keep=true} : fp32[2,1]\n"
-                      "  %4 = sub %2, %3 : fp32[2,3]\n"
-                      "  %5 = exp %4 : fp32[2,3]\n"
-                      "  output \"y\" %5\n"
+    cps_buf_puts(out, "// an operator and its leaf\n"
+                      "const TWO = 2.0;\n"
+                      "op seed(x[T, N], g?[N]; eps: fp32 = 1e-6) -> y[T, N] {\n"
+                      "    let m = mean(x * x, axis: 1);\n"
+                      "    y = present(g) ? x * rsqrt(m + eps) * g : x * TWO;\n"
+                      "}\n"
+                      "leaf seed_rows for seed on trn1, trn2 {\n"
+                      "    where N * bytes(x.dtype) * 4 <= sbuf.partition : \"a row must fit\";\n"
+                      "    param C in {128, 256} = 256;\n"
+                      "    cost dve: ceil_div(T, P) * N, hbm: bytes(x) + bytes(y);\n"
+                      "    tolerance 1e-2, 1e-5;\n"
+                      "    cases (T: 4, N: 8), (T: 129, N: 300);\n"
+                      "    if (present(g)) { sbuf gr[all, N] <- g; }\n"
+                      "    for t in tiles(T, P), c in tiles(N, C) {\n"
+                      "        sbuf xt[t, c] bufs 2 <- x[t, c];\n"
+                      "        sbuf s[t, 1]: fp32 = sum(square(xt), axis: free);\n"
+                      "        y[t, c] <- xt * s + 1.0 bufs 2;\n"
+                      "    }\n"
                       "}\n");
     return true;
 }
 
 static cps_tfunc *
-tile(cps_arena *a)
+tile(cps_arena *a, cps_diags *d)
 {
-    cps_diags *d = cps_diags_create();
     cps_registry *r = cps_dsl_registry_create(a, d);
     const char *dim[] = {"T", "N"};
     const int64_t size[] = {130, 96};
@@ -254,25 +282,26 @@ tile(cps_arena *a)
         if (k >= 0)
             f = r->trace(r->self, a, &i, &c[k], 0, d);
     }
-    cps_diags_destroy(d);
     return f;
 }
 
 static bool
 tile_text(cps_arena *a, cps_buf *out)
 {
-    cps_tfunc *f = tile(a);
+    cps_diags *d = cps_diags_create();
+    cps_tfunc *f = tile(a, d);
     if (f)
         cps_tile_print(f, false, out);
+    cps_diags_destroy(d);
     return f != NULL;
 }
 
 static const cps_kbin *
 kernel(cps_arena *a)
 {
-    cps_tfunc *f = tile(a);
     cps_kbin *k = NULL;
     cps_diags *d = cps_diags_create();
+    cps_tfunc *f = tile(a, d);
     if (f)
         cps_codegen(a, f, cps_target_find("trn2"), NULL, &k, d);
     cps_diags_destroy(d);
@@ -327,7 +356,7 @@ json_text(cps_arena *a, cps_buf *out)
 
 static const kind kinds[] = {
     {"onnx", "tests/data/small_encoder.onnx", read_onnx, NULL},
-    {"cps", "kernels/leaves/softmax.cps", read_cps, NULL},
+    {"cps", NULL, read_cps, leaf_text},
     {"cir", NULL, read_cir, graph_text},
     {"tile", NULL, read_tile, tile_text},
     {"cas", NULL, read_cas, listing},
