@@ -46,7 +46,7 @@ fn hide(z, i, j, causal, window) {
 
 leaf attention_rows for attention on trn1, trn2, trn3 {
     where q.dtype in {bf16, fp16, fp32} && k.dtype == q.dtype && v.dtype == q.dtype : "q, k and v must share bf16, fp16 or fp32";
-    where d <= 256 : "the head dimension must be at most 256";
+    where d >= 2 && d <= 256 : "the head dimension must be 2 to 256";
     where B % Bkv == 0 : "query heads must be whole groups of key heads";
     where causal || window == 0 : "a window needs causal attention";
     where window == 0 || Sq < Skv + window : "every query must see a key";
@@ -65,11 +65,11 @@ leaf attention_rows for attention on trn1, trn2, trn3 {
     cases (B: 12, Bkv: 12, Sq: 128, Skv: 128, d: 32, Bm: 1, with: "mask", scale: 0.17), (B: 8, Bkv: 2, Sq: 256, Skv: 256, d: 64, causal: true),
           (B: 5, Bkv: 5, Sq: 130, Skv: 77, d: 64), (B: 2, Bkv: 1, Sq: 300, Skv: 300, d: 40, causal: true, window: 100, with: "sink"),
           (B: 2, Bkv: 2, Sq: 64, Skv: 64, d: 32, dtype: fp32), (B: 4, Bkv: 2, Sq: 3, Skv: 700, d: 160, Bm: 2, with: "mask sink"),
-          (B: 1, Bkv: 1, Sq: 1, Skv: 1, d: 1), (B: 3, Bkv: 3, Sq: 200, Skv: 900, d: 128, causal: true, dtype: fp16);
+          (B: 1, Bkv: 1, Sq: 1, Skv: 1, d: 2), (B: 3, Bkv: 3, Sq: 200, Skv: 900, d: 128, causal: true, dtype: fp16);
 
     let fit = max(1, min(Bkv, (sbuf.partition * 7 / 8 - work) / each));
     let KG = fit > pack ? fit / pack * pack : fit;              // key heads on chip at a time
-    let HB = Skv <= 256 ? max(1, min(KG * G, min(512 / Skv, 512 / (d + 1)))) : 1;   // heads whose scores share a bank
+    let HB = Skv <= 256 ? max(1, min(min(KG * G, 4), min(512 / Skv, 512 / (d + 1)))) : 1;   // heads whose scores share a bank
     let JC = 128 * max(1, 4 / HB);                              // keys whose turned exponentials share a bank
     let direct = !present(mask) && !causal && scale > 0 && Skv <= 512;              // exponentials straight from PSUM
     let qs = q.view("b s d -> s b d");
@@ -83,7 +83,7 @@ leaf attention_rows for attention on trn1, trn2, trn3 {
         va[:, :, d:d + 1] = 1.0;
         sbuf kt[pack * d by 128, ceil_div(kb.size, pack), Skv]: k.dtype bufs 2;
         turn_heads(kt, kr, kb.size, pack, d, Skv);
-        if (present(sink)) { sbuf sk[all, NH]: fp32 bufs 2 <- sink[ds(h0, NH)]; }
+        if (present(sink)) { sbuf sk[all, NH]: fp32 bufs 3 <- sink[ds(h0, NH)]; }
         if (present(mask)) {                                    // the rows of these heads, on every partition
             let m0 = h0 / (B / Bm);
             let rows = (h0 + NH - 1) / (B / Bm) - m0 + 1;
@@ -160,7 +160,7 @@ leaf attention_rows for attention on trn1, trn2, trn3 {
 // Rows of scores too long for one partition: keys in sections, with a running maximum, sum and output per query.
 leaf attention_stream for attention on trn1, trn2, trn3 {
     where q.dtype in {bf16, fp16, fp32} && k.dtype == q.dtype && v.dtype == q.dtype : "q, k and v must share bf16, fp16 or fp32";
-    where d <= 256 : "the head dimension must be at most 256";
+    where d >= 2 && d <= 256 : "the head dimension must be 2 to 256";
     where B % Bkv == 0 : "query heads must be whole groups of key heads";
     where causal || window == 0 : "a window needs causal attention";
     where window == 0 || Sq < Skv + window : "every query must see a key";

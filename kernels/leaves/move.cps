@@ -1,26 +1,26 @@
 // Movement through SBUF. What a DMA can reorder by descriptors costs nothing more than the copy.
 use "leaves/rows.cps";
 
-// The last two axes swapped, 128 x 128 at a time on the PE: bits move, nothing is computed.
+// y[A, C, B] receives x[A, B, C], 128 x 128 at a time: on the PE bits move, nothing is computed.
+fn turn(y, x) {
+    for a in 0..x.shape[0] across cores, bb in tiles(x.shape[1], 512), cc in tiles(x.shape[2], 2048) {
+        sbuf rows[bb by 128, cc]: x.dtype bufs 2 <- x[a, bb, cc];
+        for c in tiles(cc, 128) {
+            psum t[c, bb]: transposed(x.dtype) bufs 3;          // four blocks in a bank, one copy
+            for b in tiles(bb, 128) { t[:, b] = rows[b, c]'; }
+            sbuf out[c, bb]: x.dtype bufs 3 = t;
+            y[a, c, bb] <- out;
+        }
+    }
+}
+
 leaf transpose_pe for transpose on trn1, trn2, trn3 {
     where x.dtype in {bf16, fp16, fp32} : "the PE transposes bf16, fp16 and fp32";
     cost pe: A * ceil_div(B, 128) * ceil_div(C, 128) * 128 * target.pe_passes(x.dtype), dve: A * ceil_div(C, 128) * B, hbm: bytes(x) + bytes(y);
     tolerance 1e-6, 1e-6;
     cases (A: 1, B: 128, C: 128), (A: 3, B: 130, C: 70), (A: 2, B: 1, C: 9), (A: 1, B: 300, C: 513, dtype: fp32);
 
-    let CW = min(C, 2048);                                      // columns of a load
-    let BW = 512;                                               // rows whose transposes share a store
-    for a in 0..A across cores, bb in tiles(B, BW), cc in tiles(C, CW) {
-        sbuf rows[bb by 128, cc]: x.dtype bufs 2 <- x[a, bb, cc];
-        for c in tiles(cc, 128) {
-            sbuf out[c, bb]: x.dtype bufs 3;
-            for b in tiles(bb, 128) {
-                psum t[c, b]: transposed(x.dtype) bufs 4 = rows[b, c]';
-                out[:, b] = t;
-            }
-            y[a, c, bb] <- out;
-        }
-    }
+    turn(y, x);
 }
 
 // Any element type, element by element: descriptors do the work, slowly.
@@ -38,6 +38,7 @@ leaf transpose_elements for transpose on trn1, trn2, trn3 {
 
 // The larger of the two axes goes on the partitions; the swap is in the strides of the load or of the store.
 leaf swap_axes_dma for swap_axes on trn1, trn2, trn3 {
+    where D > 1 || B == 1 || C == 1 : "rows of one element make a transpose, which has a leaf of its own";
     cost hbm: bytes(x) + bytes(y);
     tolerance 0.0, 0.0;
     cases (A: 1, B: 128, C: 12, D: 32), (A: 2, B: 5, C: 3, D: 7), (A: 1, B: 12, C: 128, D: 32), (A: 1, B: 3, C: 300, D: 130, dtype: fp32),
@@ -51,6 +52,30 @@ leaf swap_axes_dma for swap_axes on trn1, trn2, trn3 {
     for a in 0..A across cores, p in tiles(max(B, C), 128), q in tiles(min(B, C), deep), r in tiles(D, d_wide) {
         sbuf t[p, q, r]: x.dtype bufs 2 <- xs[a, p, q, r];
         ys[a, p, q, r] <- t;
+    }
+}
+
+leaf swap_axes_pe for swap_axes on trn1, trn2, trn3 {
+    where D == 1 : "longer rows need no transpose";
+    where x.dtype in {bf16, fp16, fp32} : "the PE transposes bf16, fp16 and fp32";
+    cost pe: A * ceil_div(B, 128) * ceil_div(C, 128) * 128 * target.pe_passes(x.dtype), dve: A * ceil_div(C, 128) * B, hbm: bytes(x) + bytes(y);
+    tolerance 1e-6, 1e-6;
+    cases (A: 2, B: 130, C: 70, D: 1), (A: 1, B: 5, C: 300, D: 1, dtype: fp32);
+
+    turn(y.view("a c b d -> a c (b d)"), x.view("a b c d -> a b (c d)"));
+}
+
+leaf swap_axes_elements for swap_axes on trn1, trn2, trn3 {
+    where D == 1 : "longer rows need no transpose";
+    where B * C <= 16384 : "every element is a descriptor: at most 16384 in a matrix";
+    cost hbm: 64 * (bytes(x) + bytes(y));
+    tolerance 0.0, 0.0;
+    cases (A: 2, B: 13, C: 70, D: 1, dtype: i32), (A: 1, B: 130, C: 3, D: 1, dtype: u8);
+
+    let ys = y.view("a c b d -> a c (b d)");
+    for a in 0..A across cores, b in tiles(B, 128) {
+        sbuf t[b, C] bufs 2 <- x.view("a b c d -> a b (c d)")[a, b, :];
+        ys[a, :, b]' <- t via elements;
     }
 }
 
