@@ -307,7 +307,8 @@ cps_cli_failed(const cps_cli *c)
     for (unsigned i = 0; i < cps_diags_count(c->diags); i++) {
         cps_code k = cps_diags_code(c->diags, i);
         const char *name = cps_diag_rows[k].name;
-        if (!strncmp(name, "E410", 4))
+        // storage that does not fit: the allocator's findings, and one buffer alone too large
+        if (!strncmp(name, "E410", 4) || !strcmp(name, "E5113"))
             return CPS_NO_FIT;
         if (k == CPS_E1001 || k == CPS_E1002 || k == CPS_E8001)
             code = CPS_IO;

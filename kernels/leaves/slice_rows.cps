@@ -1,5 +1,6 @@
 // Part of every row, rows on the partitions: a projection taken apart along its columns.
 leaf slice_rows for slice on trn1, trn2, trn3 {
+    where start >= 0 && count >= 1 && start + count <= N : "the slice must lie inside the axis";
     where count * B * bytes(x.dtype) * 2 <= sbuf.partition : "the part of one row must fit one partition twice";
     where A > 1 : "a single row has a leaf that puts its parts on the partitions";
     cost hbm: 2 * bytes(y);

@@ -1,0 +1,15 @@
+// What does not fit says so with the live set, and the program ends with 4.
+// RUN: copse kernel run big -I %s --dims T=128,N=65536 --no-cache
+// EXIT: 4
+op big(x[T, N]) -> y[T, N] {
+    y = x + x;
+}
+
+leaf big_rows for big on trn2 {
+    tolerance 1e-2, 1e-5;
+    cases (T: 4, N: 8);
+
+    sbuf a[T, N] <- x;
+    sbuf b[T, N]: fp32 = a * 2.0;
+    y <- b;
+}
