@@ -76,7 +76,7 @@ def main():
                     text += [f"{lead} {l}" if l else lead for l in got[name]]
             open(path, "w", encoding="utf-8", newline="\n").write("\n".join(text) + "\n")
         bad = []
-        if code != want_exit and not a.update:
+        if code != want_exit:
             bad.append(f"exit {code}, want {want_exit}")
         for name in ("OUT", "ERR"):
             want = sections.get(name, [])

@@ -13,3 +13,7 @@ leaf big_rows for big on trn2 {
     sbuf b[T, N]: fp32 = a * 2.0;
     y <- b;
 }
+// ERR:
+// tests/golden/bad/capacity.cps:13:10: error: buffer 'b' takes bytes 0..262143 of a partition of SBUF, which has 211968 [E5113]
+//    13 |     sbuf b[T, N]: fp32 = a * 2.0;
+//       |          ^

@@ -15,3 +15,15 @@ leaf prod_wrong for prod on trn2 {
     acc += xt @ wt;
     y <- acc;
 }
+// ERR:
+// tests/golden/bad/left_operand.cps:15:12: error: the left operand of @ must be a transposed tile [E3210]
+//    15 |     acc += xt @ wt;
+//       |            ^~
+// note: the PE contracts over the partitions of both operands
+// help: write xt' with the contraction on its partitions
+// tests/golden/bad/left_operand.cps:16:10: error: `acc` is read before anything was written to it [E4201]
+//    16 |     y <- acc;
+//       |          ^~~
+// tests/golden/bad/left_operand.cps:14:10: note: declared here; every execution of a declaration starts empty
+//    14 |     psum acc[M, N]: fp32;
+//       |          ^~~

@@ -15,3 +15,8 @@ leaf twice_rows for twice on trn2 {
         y[t, :] <- xt;
     }
 }
+// ERR:
+// tests/golden/bad/spelling.cps:14:9: error: `xr` is not declared [E2201]
+//    14 |         xr = xt * 2.0;
+//       |         ^~
+// help: `=` writes to existing storage; did you mean `x`, or a declaration such as `sbuf xr[...] = ...`?
