@@ -30,7 +30,8 @@ static bool
 usable(const char *dir, const char **why)
 {
     struct stat st;
-    if (!cps_mkdirs(dir) || stat(dir, &st) != 0) {
+    bool fresh = !cps_path_exists(dir);
+    if (!cps_mkdirs(dir) || (fresh && chmod(dir, 0700) != 0) || stat(dir, &st) != 0) {
         *why = strerror(errno);
         return false;
     }
@@ -70,9 +71,7 @@ cps_cache_open(cps_arena *a, const char *dir, cps_diags *d)
     }
     dir = cps_path_join(a, dir, "v1");
     const char *why = NULL;
-    mode_t old = umask(077);
     bool ok = usable(dir, &why);
-    umask(old);
     if (!ok) {
         cps_error(d, CPS_W1101, CPS_NOSPAN, "trace cache '%s' is not used: %s", dir, why);
         return c;

@@ -42,6 +42,14 @@ cps_block_run(cps_cli *c, const cps_instance *inst, cps_io *in, unsigned nin, cp
           unsigned checks, cps_report *rep)
 {
     cps_module *ref;
+    static const cps_opt alone[] = {CPS_OPT_LEAF, CPS_OPT_EMIT, CPS_OPT_SAVEIO};
+    for (unsigned i = 0; i < cps_countof(alone); i++)
+        if (cps_cli_has(c, alone[i])) {
+            cps_error(c->diags, CPS_E1104, CPS_NOSPAN,
+                      "'%s' is a block of several kernels: --leaf, --emit and --save-io take one", inst->op);
+            cps_help(c->diags, "compile it with `copse kernel compile` and look into the package");
+            return CPS_USAGE;
+        }
     double t0 = cps_now_ms();
     cps_package *p = cps_block_package(c, inst, &ref, &rep->hits, &rep->misses);
     if (!p)

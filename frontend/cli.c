@@ -169,13 +169,19 @@ cps_cli_parse(cps_cli *c, int argc, char **argv)
     }
     const char *fmt = cps_cli_word(c, CPS_OPT_MSGFMT, "text", "text json");
     const char *col = cps_cli_word(c, CPS_OPT_COLOR, "auto", "auto always never");
+    bool numbers = true;
+    cps_cli_int(c, CPS_OPT_OLEVEL, 2, 0, 3, &numbers);
+    cps_cli_int(c, CPS_OPT_THREADS, 1, 1, 256, &numbers);
+    if (cps_cli_has(c, CPS_OPT_MODELTYPE) &&
+        !cps_cli_word(c, CPS_OPT_MODELTYPE, "", "transformer generic unet-inference"))
+        numbers = false;
     const char *no = getenv("NO_COLOR");
     if (fmt)
         c->json_messages = !strcmp(fmt, "json");
     if (col)
         c->color = !strcmp(col, "always") ||
                    (!strcmp(col, "auto") && !(no && *no) && isatty(STDERR_FILENO));
-    return ok && fmt && col;
+    return ok && fmt && col && numbers;
 }
 
 const char *
@@ -312,6 +318,8 @@ cps_cli_failed(const cps_cli *c)
             return CPS_NO_FIT;
         if (k == CPS_E1001 || k == CPS_E1002 || k == CPS_E8001)
             code = CPS_IO;
+        if (k == CPS_E1108 || k == CPS_E7405)
+            return CPS_DECLINED; // nothing is wrong with the input, but no leaf takes it
         if (k == CPS_E1103 || k == CPS_E1104 || k == CPS_E1105)
             return CPS_USAGE;
     }

@@ -7,6 +7,8 @@
 #include "frontend/model.h"
 #include "frontend/report.h"
 
+#include "runtime/base/file.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -105,6 +107,15 @@ show(cps_cli *c)
             fwrite(cps_kernel_sources[k].text, 1, cps_kernel_sources[k].n, stdout);
             return CPS_OK;
         }
+    for (uint32_t k = 0; file && k < c->opt[CPS_OPT_KPATH].n; k++) {
+        cps_file f;
+        if (strcmp(c->opt[CPS_OPT_KPATH].data[k], file) || !cps_file_open(file, true, &f))
+            continue;
+        printf("// %s\n", file);
+        fwrite(f.data, 1, f.n, stdout);
+        cps_file_close(&f);
+        return CPS_OK;
+    }
     cps_error(c->diags, CPS_E1106, CPS_NOSPAN, "no operator or leaf is called '%s'", name);
     cps_help(c->diags, "`copse kernel list` shows all");
     return CPS_BAD_INPUT;
@@ -144,7 +155,7 @@ coverage(cps_cli *c)
 
 /* "a=1,b=2" or "a,b" cut at commas into names and values. */
 static bool
-pairs(cps_cli *c, cps_opt o, const char *s, const char **name, const char **value, int *n)
+pairs(cps_cli *c, const char *s, const char **name, const char **value, int *n)
 {
     while (s && *s) {
         size_t len = strcspn(s, ",");
@@ -152,7 +163,6 @@ pairs(cps_cli *c, cps_opt o, const char *s, const char **name, const char **valu
         if (*n == 64 || !len || (value && !eq)) {
             cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'%.*s' is not of the form %s",
                       (int)len, s, value ? "NAME=VALUE" : "NAME");
-            (void)o;
             return false;
         }
         name[*n] = cps_arena_strndup(c->arena, s, eq ? (size_t)(eq - s) : len);
@@ -180,8 +190,8 @@ instance(cps_cli *c, const cps_target *t, cps_instance *out)
     const char *dim[64], *value[64], *with[64], *akey[64], *atext[64];
     int64_t size[64];
     int ndim = 0, nwith = 0, nattr = 0;
-    if (!pairs(c, CPS_OPT_DIMS, cps_cli_str(c, CPS_OPT_DIMS, ""), dim, value, &ndim) ||
-        !pairs(c, CPS_OPT_WITH, cps_cli_str(c, CPS_OPT_WITH, ""), with, NULL, &nwith))
+    if (!pairs(c, cps_cli_str(c, CPS_OPT_DIMS, ""), dim, value, &ndim) ||
+        !pairs(c, cps_cli_str(c, CPS_OPT_WITH, ""), with, NULL, &nwith))
         return false;
     for (int k = 0; k < ndim; k++)
         if (!cps_parse_int(value[k], strlen(value[k]), &size[k]) || size[k] < 1 ||
@@ -191,7 +201,7 @@ instance(cps_cli *c, const cps_target *t, cps_instance *out)
             return false;
         }
     for (uint32_t k = 0; k < c->opt[CPS_OPT_ATTR].n; k++)
-        if (!pairs(c, CPS_OPT_ATTR, c->opt[CPS_OPT_ATTR].data[k], akey, atext, &nattr))
+        if (!pairs(c, c->opt[CPS_OPT_ATTR].data[k], akey, atext, &nattr))
             return false;
     const char *dt = cps_cli_str(c, CPS_OPT_DTYPE, "bf16");
     cps_dtype dtype = cps_dtype_parse(dt, strlen(dt));
@@ -223,7 +233,8 @@ run(cps_cli *c)
     unsigned checks = cps_cli_checks(c, &ok);
     const char *cmp = cps_cli_has(c, CPS_OPT_COMPARE) ? cps_cli_word(c, CPS_OPT_COMPARE, "ref", "ref") : NULL;
     cps_instance inst;
-    if (!on || !ok || (cps_cli_has(c, CPS_OPT_COMPARE) && !cmp) || !instance(c, t, &inst))
+    if (!on || !ok || (cps_cli_has(c, CPS_OPT_COMPARE) && !cmp) ||
+        (cps_cli_has(c, CPS_OPT_REFACC) && !fp32) || !instance(c, t, &inst))
         return cps_cli_failed(c);
 
     cps_registry *r = cps_cli_registry(c);

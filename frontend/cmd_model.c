@@ -27,6 +27,11 @@ cps_cmd_explain(cps_cli *c)
     const cps_target *t = cps_cli_target(c, &ok);
     if (!path || !ok)
         return cps_cli_failed(c);
+    if (cps_cli_has(c, CPS_OPT_JSON) && cps_cli_has(c, CPS_OPT_CYCLES)) {
+        cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'--cycles' is a table for people, '--json' is not");
+        cps_help(c->diags, "`copse run IN --report F` has the cycles of every step as JSON");
+        return CPS_USAGE;
+    }
     if (!t) {
         cps_error(c->diags, CPS_E1104, CPS_NOSPAN,
                   "on the host every operator has one leaf, generated from its body");

@@ -155,7 +155,8 @@ cps_cmd_run(cps_cli *c)
         cps_cli_has(c, CPS_OPT_COMPARE) ? cps_cli_word(c, CPS_OPT_COMPARE, "ref", "ref") : NULL;
     bool fp32 = cps_cli_has(c, CPS_OPT_REFACC) && cps_cli_word(c, CPS_OPT_REFACC, "fp32", "fp32");
     unsigned checks = cps_cli_checks(c, &ok), hits = 0, misses = 0;
-    if (!path || !on || !ok || (cps_cli_has(c, CPS_OPT_COMPARE) && !cmp))
+    if (!path || !on || !ok || (cps_cli_has(c, CPS_OPT_COMPARE) && !cmp) ||
+        (cps_cli_has(c, CPS_OPT_REFACC) && !fp32))
         return cps_cli_failed(c);
 
     cps_model m = {0};

@@ -191,6 +191,14 @@ run_steps(cps_cli *c, const cps_package *p, const cps_target *t, void **at, unsi
         cps_sim_trace_begin(&trace);
     const char *only = cps_cli_str(c, CPS_OPT_KERNEL, NULL);
     int64_t by_compute = 0;
+    bool found = !only;
+    for (uint32_t i = 0; i < p->kernels.n; i++)
+        found = found || !strcmp(p->kernels.data[i].name, only);
+    if (!found) {
+        cps_error(c->diags, CPS_E1105, CPS_NOSPAN, "the package has no kernel '%s'", only);
+        cps_note(c->diags, CPS_NOSPAN, "its kernels are the folders under kernels/");
+        ok = false;
+    }
     for (uint32_t i = 0; ok && i < p->steps.n; i++) {
         const cps_pstep *st = &p->steps.data[i];
         if (st->kernel < 0)
@@ -255,6 +263,10 @@ cps_execute_package(cps_cli *c, const cps_package *p, const char *on, const cps_
     bool ok;
     if (!strcmp(on, "host")) {
         ok = cps_execute_host_so(c, p, in, out);
+    } else if (!strcmp(p->target, "host")) {
+        cps_error(c->diags, CPS_E8003, CPS_NOSPAN, "the package was compiled for the host");
+        cps_help(c->diags, "run it with --on host, or compile for a NeuronCore: --target trn2");
+        ok = false;
     } else {
         const cps_target *t = cps_target_find(p->target);
         if (!t || !cps_digest_eq(&t->digest, &p->target_digest)) {

@@ -30,12 +30,17 @@ static void
 on_crash(int sig)
 {
     (void)sig;
+    static const char head[] = "copse: this is a bug of ours; ", made[] = "a reproducer was written to ",
+                      none[] = "no reproducer could be written here\n";
     int fd = open(crash_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    static const char head[] = "copse: this is a bug of ours; a reproducer was written to ";
-    if (fd >= 0 && write(fd, crash_text, crash_bytes) == (ssize_t)crash_bytes &&
-        write(STDERR_FILENO, head, sizeof head - 1) > 0 &&
-        write(STDERR_FILENO, crash_name, strlen(crash_name)) > 0 && write(STDERR_FILENO, "\n", 1) > 0)
-        _exit(CPS_OUR_BUG);
+    bool ok = write(STDERR_FILENO, head, sizeof head - 1) > 0;
+    if (fd >= 0 && write(fd, crash_text, crash_bytes) == (ssize_t)crash_bytes)
+        ok = ok && write(STDERR_FILENO, made, sizeof made - 1) > 0 &&
+             write(STDERR_FILENO, crash_name, strlen(crash_name)) > 0 &&
+             write(STDERR_FILENO, "\n", 1) > 0;
+    else
+        ok = ok && write(STDERR_FILENO, none, sizeof none - 1) > 0;
+    (void)ok; // nothing is left to tell it to
     _exit(CPS_OUR_BUG);
 }
 
@@ -102,7 +107,7 @@ main(int argc, char **argv)
     prepare_crash(argc, argv);
     cps_cli c = {.arena = cps_arena_create(), .diags = cps_diags_create()};
     cps_exit code = dispatch(&c, argc, argv);
-    if (fflush(stdout) != 0 && code == CPS_OK)
+    if ((fflush(stdout) != 0 || ferror(stdout)) && code == CPS_OK)
         code = CPS_IO;
     cps_cli_flush(&c);
     cps_dsl_registry_destroy(c.registry);

@@ -117,15 +117,14 @@ cps_report_members(cps_jsonw *w, const cps_report *r)
     key_str(w, "kernel", r->kernel);
     key_int(w, "launches", r->launches);
     key_str(w, "leaf", r->leaf);
-    if (r->compared) {
-        key_num(w, "max_abs_err", r->err.max_abs);
-        key_num(w, "max_rel_err", r->err.max_rel);
-    }
+    // stable keys: null where nothing was compared
+    cps_jsonw_key(w, "max_abs_err");
+    r->compared ? cps_jsonw_num(w, r->err.max_abs) : cps_jsonw_null(w);
+    cps_jsonw_key(w, "max_rel_err");
+    r->compared ? cps_jsonw_num(w, r->err.max_rel) : cps_jsonw_null(w);
     key_str(w, "on", r->on);
-    if (r->compared) {
-        cps_jsonw_key(w, "pass");
-        cps_jsonw_bool(w, r->err.pass);
-    }
+    cps_jsonw_key(w, "pass");
+    r->compared ? cps_jsonw_bool(w, r->err.pass) : cps_jsonw_null(w);
     key_int(w, "psum_banks_peak", r->psum_banks);
     key_num(w, "roofline_engines_ns", r->roof.engines_ns);
     key_num(w, "roofline_fraction", fraction(r->roof.roofline_ns, ns));

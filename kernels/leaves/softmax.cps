@@ -33,11 +33,12 @@ leaf softmax_stream for softmax on trn1, trn2, trn3 {           // rows too long
             sbuf e[t, c]: bf16;                                 // wanted only for its sum
             if (c.first) {
                 neg = -max(xc, axis: free);                     // DVE tensor_reduce, negated
+                neg = minimum(neg, 3.0e38);                     // a chunk of -inf alone: inf - inf is no number
                 e = exp(xc + neg) reduce add into l;            // ACT activation with accumulator
             } else {
                 sbuf old[t, 1]: fp32 = neg;
                 sbuf top[t, 1]: fp32 = -max(xc, axis: free);
-                neg = minimum(old, top);
+                neg = minimum(old, top);                        // old is finite, so neg is
                 sbuf part[t, 1]: fp32;
                 e = exp(xc + neg) reduce add into part;
                 sbuf alpha[t, 1]: fp32 = exp(neg - old);        // ACT: scale -1, bias neg

@@ -23,7 +23,7 @@ static void
 bad(reader *r, const char *what)
 {
     if (r->ok)
-        cps_error(r->d, CPS_E8012, CPS_NOSPAN, "'%s': %s", r->path, what);
+        cps_error(r->d, CPS_E8002, CPS_NOSPAN, "'%s': %s", r->path, what);
     r->ok = false;
 }
 
@@ -202,6 +202,45 @@ read_io(reader *r, const cps_json *root, const char *key, bool in)
     }
 }
 
+/* Every variable that a step touches has storage: constants and temporaries their own, inputs and
+ * outputs by being listed; and no kernel writes a constant or an input. */
+static void
+check_borders(reader *r)
+{
+    cps_package *p = r->p;
+    cps_mark mark = cps_arena_mark(p->arena);
+    uint8_t *listed = cps_new_array(p->arena, uint8_t, p->vars.n + 1);
+    for (uint32_t i = 0; i < p->inputs.n; i++) {
+        uint32_t v = p->inputs.data[i].var;
+        if (p->vars.data[v].kind != CPS_PV_INPUT)
+            bad(r, "an input is listed whose variable is of another kind");
+        if (listed[v]++)
+            bad(r, "two inputs share a variable");
+    }
+    for (uint32_t i = 0; i < p->outputs.n; i++)
+        listed[p->outputs.data[i].var] = 1;
+    for (uint32_t i = 0; r->ok && i < p->steps.n; i++) {
+        const cps_pstep *s = &p->steps.data[i];
+        for (uint32_t k = 0; k < s->nargs; k++) {
+            const cps_parg *a = &p->args.data[s->first + k];
+            cps_pkind kind = p->vars.data[a->var].kind;
+            if ((kind == CPS_PV_INPUT || kind == CPS_PV_OUTPUT) && !listed[a->var])
+                bad(r, "a step uses an input or output that is not listed");
+            if (s->kernel < 0)
+                continue;
+            const cps_kbin *kb = p->kernels.data[s->kernel].kbin;
+            uint32_t kv = cps_kbin_var(kb, a->formal);
+            if (kv == UINT32_MAX)
+                continue;
+            cps_varkind role = kb->vars.data[kv].kind;
+            if ((role == CPS_VAR_OUTPUT || role == CPS_VAR_INOUT) &&
+                (kind == CPS_PV_CONST || kind == CPS_PV_INPUT))
+                bad(r, "a step writes a constant or an input");
+        }
+    }
+    cps_arena_release(p->arena, mark);
+}
+
 static const void *
 optional_file(reader *r, const char *dir, const char *name, size_t *n)
 {
@@ -224,7 +263,7 @@ cps_package_read(cps_arena *a, const char *dir, cps_diags *d)
     reader r = {p, d, cps_path_join(a, dir, "manifest.json"), true};
     cps_file f;
     if (!cps_file_open(r.path, true, &f)) {
-        cps_error(d, CPS_E8012, CPS_NOSPAN, "cannot read '%s': %s", r.path, strerror(errno));
+        cps_error(d, CPS_E8002, CPS_NOSPAN, "cannot read '%s': %s", r.path, strerror(errno));
         cps_help(d, "a package is a folder written by `copse compile -o DIR`");
         return NULL;
     }
@@ -266,6 +305,8 @@ cps_package_read(cps_arena *a, const char *dir, cps_diags *d)
         read_io(&r, root, "inputs", true);
     if (r.ok)
         read_io(&r, root, "outputs", false);
+    if (r.ok)
+        check_borders(&r);
     const cps_json *g = cps_json_get(root, "graph"), *h = cps_json_get(root, "host");
     if (r.ok && g && g->kind == CPS_JSON_STR)
         p->graph = optional_file(&r, dir, "graph.cir", &p->graph_bytes);

@@ -199,7 +199,7 @@ put_file(const cps_package *p, const char *dir, const char *name, const void *da
     const char *path = cps_path_join(p->arena, dir, name);
     if (cps_file_write(path, data, n))
         return true;
-    cps_error(d, CPS_E8011, CPS_NOSPAN, "cannot write '%s': %s", path, strerror(errno));
+    cps_error(d, CPS_E8001, CPS_NOSPAN, "cannot write '%s': %s", path, strerror(errno));
     return false;
 }
 
@@ -211,20 +211,20 @@ cps_package_write(cps_package *p, const char *dir, cps_diags *d)
     // An older manifest must not describe half-replaced files.
     unlink(cps_path_join(p->arena, dir, "manifest.json"));
     if (!cps_mkdirs(p->kernels.n ? kdir : dir)) {
-        cps_error(d, CPS_E8011, CPS_NOSPAN, "cannot make '%s': %s", dir, strerror(errno));
+        cps_error(d, CPS_E8001, CPS_NOSPAN, "cannot make '%s': %s", dir, strerror(errno));
         return false;
     }
     for (uint32_t i = 0; i < p->kernels.n; i++) {
         const char *kd = cps_path_join(p->arena, kdir, p->kernels.data[i].name);
         if (!cps_mkdirs(kd) || !cps_kbin_write(p->kernels.data[i].kbin, kd)) {
-            cps_error(d, CPS_E8011, CPS_NOSPAN, "cannot write '%s': %s", kd, strerror(errno));
+            cps_error(d, CPS_E8001, CPS_NOSPAN, "cannot write '%s': %s", kd, strerror(errno));
             return false;
         }
     }
     if (p->weights_bytes) {
         const char *path = cps_path_join(p->arena, dir, "weights.bin");
         if (!write_weights(p, path)) {
-            cps_error(d, CPS_E8011, CPS_NOSPAN, "cannot write '%s': %s", path, strerror(errno));
+            cps_error(d, CPS_E8001, CPS_NOSPAN, "cannot write '%s': %s", path, strerror(errno));
             return false;
         }
     }

@@ -422,7 +422,7 @@ cps_sim_run(cps_sim *s, const cps_sim_opts *o, cps_sim_report *out, cps_diags *d
     s->d = d;
     s->opts = o ? *o : (cps_sim_opts){.checks = CPS_CHECK_ALL};
     if (s->opts.max_steps == 0)
-        s->opts.max_steps = (uint64_t)1 << 40;
+        s->opts.max_steps = (uint64_t)1 << 28; // minutes of simulation: a stream that never ends
     cps_assert(s->k != NULL);
     if (!run_reset(s)) {
         s->d = NULL;

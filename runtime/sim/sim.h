@@ -24,7 +24,7 @@ typedef struct cps_sim cps_sim;
 typedef struct cps_sim_opts {
     unsigned checks;
     bool trace;            /* keep one event per instruction and transfer for cps_sim_trace */
-    uint64_t max_steps;    /* fetched instructions before giving up; 0: 2^40 */
+    uint64_t max_steps;    /* fetched instructions before giving up; 0: 2^28 */
 } cps_sim_opts;
 
 typedef struct cps_sim_report {
