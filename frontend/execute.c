@@ -282,6 +282,19 @@ cps_execute_package(cps_cli *c, const cps_package *p, const char *on, const cps_
         }
         rep->facts = t;
         rep->checks = checks;
+        // The engines have 32-bit integers: 64-bit inputs must fit them.
+        for (uint32_t i = 0; i < p->inputs.n; i++) {
+            if (in[i].type.dtype != CPS_DT_I64 && in[i].type.dtype != CPS_DT_U64)
+                continue;
+            const int64_t *v = in[i].data;
+            for (int64_t k = 0; k < cps_type_count(&in[i].type); k++)
+                if (v[k] < INT32_MIN || v[k] > INT32_MAX) {
+                    cps_error(c->diags, CPS_E1006, CPS_NOSPAN,
+                              "input '%s': element %lld is %lld, and a NeuronCore has 32-bit integers",
+                              in[i].name, (long long)k, (long long)v[k]);
+                    return false;
+                }
+        }
         ok = run_steps(c, p, t, at, checks, rep, each);
     }
     rep->wall_ms = cps_now_ms() - t0;

@@ -208,8 +208,7 @@ cps_package_write(cps_package *p, const char *dir, cps_diags *d)
 {
     cps_package_plan(p);
     const char *kdir = cps_path_join(p->arena, dir, "kernels");
-    // An older manifest must not describe half-replaced files.
-    unlink(cps_path_join(p->arena, dir, "manifest.json"));
+    cps_package_clear(p->arena, dir);
     if (!cps_mkdirs(p->kernels.n ? kdir : dir)) {
         cps_error(d, CPS_E8001, CPS_NOSPAN, "cannot make '%s': %s", dir, strerror(errno));
         return false;
