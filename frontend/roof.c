@@ -45,6 +45,27 @@ input_bytes(const cps_func *f, cps_val v)
     return CPS_MIN(rows, all);
 }
 
+/* The share of query and key pairs that attention must work on: causal counts half (contract), and
+ * a window counts only the keys in it. 1 for every other operator. */
+static double
+pairs_share(const cps_instance *i)
+{
+    if (!cps_attr_int(i->attr, i->nattr, "causal", 0) || i->noperands < 2 ||
+        i->operand[0].type.rank < 2 || i->operand[1].type.rank < 2)
+        return 1.0;
+    const cps_type *q = &i->operand[0].type, *k = &i->operand[1].type;
+    int64_t sq = q->dim[q->rank - 2], skv = k->dim[k->rank - 2];
+    int64_t window = cps_attr_int(i->attr, i->nattr, "window", 0);
+    if (!window)
+        return 0.5;
+    double pairs = 0;
+    for (int64_t r = 0; r < sq; r++) { // row r sees keys r - window + 1 .. r
+        int64_t hi = CPS_MIN(r + 1, skv), lo = CPS_MAX(0, r - window + 1);
+        pairs += (double)CPS_MAX(0, hi - lo);
+    }
+    return CPS_MIN(0.5, pairs / ((double)sq * (double)skv));
+}
+
 bool
 cps_roof_of(cps_registry *r, cps_arena *a, const cps_instance *inst, cps_roof *out, cps_diags *d)
 {
@@ -54,8 +75,7 @@ cps_roof_of(cps_registry *r, cps_arena *a, const cps_instance *inst, cps_roof *o
     if (!f)
         return false;
     double pe_ns = 0;
-    const cps_attr *causal = cps_attr_find(inst->attr, inst->nattr, "causal");
-    double share = causal && causal->i ? 0.5 : 1.0;
+    double share = pairs_share(inst);
     for (uint32_t i = 0; i < f->nodes.n; i++) {
         const cps_node *n = &f->nodes.data[i];
         if (n->op != CPS_OP_MATMUL)
