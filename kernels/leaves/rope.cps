@@ -32,13 +32,13 @@ leaf rope_rows for rope on trn1, trn2, trn3 {
     }
 }
 
-// u = p cos - q sin, v = q cos + p sin.
+// u = p cos - q sin, v = q cos + p sin. The products are kept in the type of y: DVE is twice as fast on 16 bits.
 fn turn(u, v, p, q, c, s) {
     let shape = p.shape;
-    sbuf a[shape[0], shape[1], shape[2]]: fp32 = p * c;
-    sbuf b[shape[0], shape[1], shape[2]]: fp32 = q * s;
+    sbuf a[shape[0], shape[1], shape[2]]: u.dtype = p * c;
+    sbuf b[shape[0], shape[1], shape[2]]: u.dtype = q * s;
     u = a - b;
-    sbuf e[shape[0], shape[1], shape[2]]: fp32 = q * c;
-    sbuf f[shape[0], shape[1], shape[2]]: fp32 = p * s;
+    sbuf e[shape[0], shape[1], shape[2]]: u.dtype = q * c;
+    sbuf f[shape[0], shape[1], shape[2]]: u.dtype = p * s;
     v = e + f;
 }

@@ -1,7 +1,7 @@
 // Softmax over the last axis: whole rows on chip, or rows in column tiles with a running maximum.
 
 leaf softmax_rows for softmax on trn1, trn2, trn3 {             // one pass: a row tile stays on chip
-    where N * (2 * bytes(x.dtype) + 3 * bytes(y.dtype)) + 64 <= sbuf.partition : "two rows of x and three of y must fit one partition";
+    where N * (2 * bytes(x.dtype) + 4 * bytes(y.dtype)) + 128 <= sbuf.partition : "two rows of x and four of y must fit one partition";
     cost act: ceil_div(T, P) * (N + 128), dve: ceil_div(T, P) * (N + N / (bytes(y.dtype) == 2 && target.gen >= 3 ? 4 : 1) + 128),
          hbm: bytes(x) + bytes(y);
     tolerance y.dtype == fp32 ? 1e-3 : 1e-2, 1e-6;
@@ -9,10 +9,10 @@ leaf softmax_rows for softmax on trn1, trn2, trn3 {             // one pass: a r
 
     for t in tiles(T, P) across cores {
         sbuf xt[t, N] bufs 2 <- x[t, :];
-        sbuf neg[t, 1]: fp32 = -max(xt, axis: free);            // DVE tensor_reduce, negated
-        sbuf l[t, 1]: fp32;
-        sbuf e[t, N]: y.dtype = exp(xt + neg) reduce add into l;    // ACT activation with accumulator
-        sbuf inv[t, 1]: fp32 = 1.0 / l;                         // DVE reciprocal on [P, 1]
+        sbuf neg[t, 1]: fp32 bufs 2 = -max(xt, axis: free);     // DVE tensor_reduce, negated
+        sbuf l[t, 1]: fp32 bufs 2;
+        sbuf e[t, N]: y.dtype bufs 2 = exp(xt + neg) reduce add into l;    // ACT activation with accumulator
+        sbuf inv[t, 1]: fp32 bufs 2 = 1.0 / l;                         // DVE reciprocal on [P, 1]
         y[t, :] <- e * inv bufs 2;                              // DVE tensor_scalar into a staging tile, one DMA
     }
 }

@@ -116,6 +116,7 @@ OPS = {
     "cast": ("y", lambda x, a: np.trunc(x["x"]) if "i" in a["to"] else x["x"]), "transpose": ("y", lambda x, a: x["x"].transpose(0, 2, 1)),
     "swap_axes": ("y", lambda x, a: x["x"].transpose(0, 2, 1, 3)), "slice": ("y", _slice),
     "gather_rows": ("y", lambda x, a: x["table"][x["ids"].astype(int)]),
+    "concat": ("z", lambda x, a: np.concatenate((x["x"], x["y"]), 1)),
     "cumsum": ("y", lambda x, a: np.cumsum(x["x"], 1)),
     "reduction": ("y", lambda x, a: REDUCTIONS[a["f"]](x["x"], 1)),
 }
