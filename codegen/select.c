@@ -275,6 +275,23 @@ want_table(cps_sel *s, const cps_tinst *x, unsigned fn)
     end(&c, NULL, NULL, NULL);
 }
 
+// The first table is loaded before everything else: ACT stands idle then, waiting for data.
+static void
+first_table(cps_sel *s)
+{
+    for (uint32_t i = 0; i < s->g->f->insts.n; i++) {
+        const cps_tinst *x = &s->g->f->insts.data[i];
+        if (x->op == CPS_T_LOOP || x->op == CPS_T_WHEN)
+            return; // what a branch leaves loaded is not known
+        unsigned fn = (unsigned)cps_tinst_get(x, CPS_TA_FUNC, CPS_ACTFN_COPY);
+        if (x->op == CPS_T_ACTIVATION && s->acts[fn & 255]) {
+            s->inst = i;
+            want_table(s, x, fn);
+            return;
+        }
+    }
+}
+
 static bool
 activation(cps_sel *s, const cps_tinst *x)
 {
@@ -821,6 +838,8 @@ cps_pass_select(cps_cg *g, cps_mprog *p)
     cps_map_init(&s.labels, g->arena);
     act_sets(&s);
     bool ok = variables(&s) && cps_sel_registers(&s);
+    if (ok)
+        first_table(&s);
     for (uint32_t i = 0; ok && i < g->f->insts.n; i++) {
         const cps_tinst *x = &g->f->insts.data[i];
         s.inst = i;
