@@ -213,6 +213,7 @@ leaf attention_stream for attention on trn1, trn2, trn3 {
                     hide(z[:, lo:hi], i, j, causal, window);
                 }
                 sbuf neg[i, 1]: fp32 bufs 2 = -max(z, axis: free);
+                if (present(mask)) { neg = minimum(neg, 3.0e38); }  // a section of -inf alone: inf - inf is no number
                 neg = minimum(neg, 3.0e38);                     // a section masked with -inf: inf - inf is no number
                 if (!fresh) { neg = minimum(neg, top[i, h, :]); }
                 else if (present(sink)) { neg = minimum(neg, sk[:, h:h + 1] * -1.0); }
