@@ -166,6 +166,11 @@ pairs(cps_cli *c, const char *s, const char **name, const char **value, int *n)
             return false;
         }
         name[*n] = cps_arena_strndup(c->arena, s, eq ? (size_t)(eq - s) : len);
+        for (int k = 0; k < *n; k++)
+            if (!strcmp(name[k], name[*n])) {
+                cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'%s' is given twice", name[k]);
+                return false;
+            }
         if (value)
             value[*n] = cps_arena_strndup(c->arena, eq + 1, len - (size_t)(eq + 1 - s));
         (*n)++;

@@ -36,6 +36,10 @@ cps_cmd_compile(cps_cli *c)
     const cps_target *t = cps_cli_target(c, &ok);
     if (!path || !ok || (cps_cli_has(c, CPS_OPT_EMIT) && !emit))
         return cps_cli_failed(c);
+    if (dir && (!*dir || (!emit && !strcmp(dir, "-")))) {
+        cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'-o %s' is no folder for a package", dir);
+        return CPS_USAGE;
+    }
     if (!dir && !emit) {
         cps_error(c->diags, CPS_E1105, CPS_NOSPAN, "'compile' needs a folder: -o DIR");
         return CPS_USAGE;
@@ -104,7 +108,7 @@ cps_package_io(cps_cli *c, const cps_package *p, cps_io **in, cps_io **out)
             const cps_pvar *v = &p->vars.data[o->var];
             cps_io *io = pass ? &(*out)[i] : &(*in)[i];
             io->name = o->name;
-            io->type = cps_type_make(v->dtype, v->rank, v->dim);
+            io->type = cps_type_make(v->dtype, o->rank, o->dim);
         }
     }
 }
@@ -166,6 +170,12 @@ cps_cmd_run(cps_cli *c)
     double t0 = cps_now_ms();
     if (is_folder(path)) {
         p = cps_package_read(c->arena, path, c->diags);
+        const char *t = cps_cli_str(c, CPS_OPT_TARGET, NULL);
+        if (p && t && (cps_target_find(t) || !strcmp(t, "host")) && strcmp(t, p->target)) {
+            cps_error(c->diags, CPS_E8003, CPS_NOSPAN, "the package was compiled for %s, not for %s",
+                      p->target, t);
+            return CPS_BAD_INPUT;
+        }
         if (p && (cmp || !strcmp(on, "ref")))
             graph = cps_package_graph(c, p);
         ok = p && (graph || (!cmp && strcmp(on, "ref")));

@@ -53,6 +53,10 @@ bool
 cps_model_read(cps_cli *c, const char *path, cps_model *out)
 {
     *out = (cps_model){0};
+    if (strcmp(path, "-") && !cps_path_exists(path)) {
+        cps_error(c->diags, CPS_E1001, CPS_NOSPAN, "cannot read '%s': %s", path, strerror(ENOENT));
+        return false;
+    }
     if (cps_has_suffix(path, ".onnx")) {
         cps_onnx_files *files = cps_new(c->arena, cps_onnx_files);
         cps_onnx_opts o = {.ndims = c->opt[CPS_OPT_DIM].n, .dims = c->opt[CPS_OPT_DIM].data,
@@ -265,6 +269,14 @@ cps_model_rtol(const cps_module *m, const char *on)
 
 /* ---- compiling ---- */
 
+static cps_pio
+border(const char *name, uint32_t var, const cps_type *t)
+{
+    cps_pio io = {.name = name, .var = var, .rank = t->rank};
+    memcpy(io.dim, t->dim, sizeof io.dim);
+    return io;
+}
+
 typedef struct builder {
     cps_cli *c;
     cps_package *p;
@@ -335,7 +347,7 @@ borders(builder *b)
         cps_val v = f->inputs.data[i];
         b->val_var[v] = add_var(b, f->vals.data[v].name, CPS_PV_INPUT, &f->vals.data[v].type);
         cps_vec_push(b->p->arena, &b->p->inputs,
-                     ((cps_pio){f->vals.data[v].name, b->val_var[v] - 1}));
+                     border(f->vals.data[v].name, b->val_var[v] - 1, &f->vals.data[v].type));
     }
     for (uint32_t i = 0; i < f->outputs.n; i++) {
         cps_val v = f->outputs.data[i], r = root_of(b, v);
@@ -344,7 +356,7 @@ borders(builder *b)
         if (made && !b->val_var[r])
             b->val_var[r] = add_var(b, f->output_names.data[i], CPS_PV_OUTPUT, &f->vals.data[v].type);
         cps_vec_push(b->p->arena, &b->p->outputs,
-                     ((cps_pio){f->output_names.data[i], var_of(b, v)}));
+                     border(f->output_names.data[i], var_of(b, v), &f->vals.data[v].type));
     }
 }
 
@@ -407,7 +419,8 @@ cps_kernel_package(cps_cli *c, const cps_instance *i, const cps_candidate *k, co
                 p->graph = NULL;
             }
             cps_vec_push(a, &p->vars, v);
-            cps_pio io = {o->name, p->vars.n - 1};
+            cps_type stored = cps_type_make(v.dtype, v.rank, v.dim);
+            cps_pio io = border(o->name, p->vars.n - 1, &stored);
             if (pass)
                 cps_vec_push(a, &p->outputs, io);
             else
@@ -476,7 +489,7 @@ host_package(builder *b)
         for (uint32_t i = 0; i < n; i++) {
             cps_val v = pass ? b->f->outputs.data[i] : b->f->inputs.data[i];
             const cps_value *x = &b->f->vals.data[v];
-            cps_pio io = {pass ? b->f->output_names.data[i] : x->name, 0};
+            cps_pio io = border(pass ? b->f->output_names.data[i] : x->name, 0, &x->type);
             io.var = add_var(b, io.name, pass ? CPS_PV_OUTPUT : CPS_PV_INPUT, &x->type) - 1;
             if (pass)
                 cps_vec_push(p->arena, &p->outputs, io);

@@ -139,7 +139,10 @@ void
 cps_report_text(const cps_report *r, cps_buf *out)
 {
     double ns = (double)r->sim.time_ps / 1e3;
-    cps_buf_printf(out, "%s  leaf %s  on %s, target %s\n", r->kernel, r->leaf, r->on, r->target);
+    cps_buf_printf(out, "%s  ", r->kernel);
+    if (r->leaf && *r->leaf) // a model has many
+        cps_buf_printf(out, "leaf %s  ", r->leaf);
+    cps_buf_printf(out, "on %s, target %s\n", r->on, r->target);
     if (r->simulated) {
         uint64_t count = 0;
         for (int e = 0; e < CPS_ENGINES; e++)

@@ -31,6 +31,8 @@ typedef struct cps_parg {
 typedef struct cps_pio {
     const char *name;
     uint32_t var;
+    int rank;             /* the graph's shape: an output may be another view of its variable */
+    int64_t dim[CPS_MAX_RANK];
 } cps_pio;
 
 typedef struct cps_pstep {

@@ -193,8 +193,22 @@ read_io(reader *r, const cps_json *root, const char *key, bool in)
 {
     const cps_json *arr = need_arr(r, root, key);
     for (const cps_json *o = arr ? arr->first : NULL; o && r->ok; o = o->next) {
-        cps_pio v = {need_str(r, o, "name"),
-                     (uint32_t)need_int(r, o, "var", 0, (int64_t)r->p->vars.n - 1)};
+        cps_pio v = {.name = need_str(r, o, "name"),
+                     .var = (uint32_t)need_int(r, o, "var", 0, (int64_t)r->p->vars.n - 1)};
+        const cps_json *shape = need_arr(r, o, "shape");
+        int64_t count = 1, bytes;
+        for (const cps_json *e = shape ? shape->first : NULL; e && r->ok; e = e->next) {
+            if (v.rank == CPS_MAX_RANK || e->kind != CPS_JSON_INT || e->i < 0 ||
+                __builtin_mul_overflow(count, e->i, &count)) {
+                bad(r, "a shape is malformed");
+                return;
+            }
+            v.dim[v.rank++] = e->i;
+        }
+        const cps_pvar *pv = r->p->vars.n ? &r->p->vars.data[v.var] : NULL;
+        if (r->ok && (!pv || __builtin_mul_overflow(count, (int64_t)cps_dtype_bytes(pv->dtype), &bytes) ||
+                      bytes != pv->bytes))
+            bad(r, cps_arena_printf(r->p->arena, "'%s' has another size than its variable", v.name));
         if (in)
             cps_vec_push(r->p->arena, &r->p->inputs, v);
         else

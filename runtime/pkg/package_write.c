@@ -60,8 +60,8 @@ put_io(cps_jsonw *w, const cps_package *p, const char *key, const cps_pio *ios, 
         put_str(w, "name", ios[i].name);
         cps_jsonw_key(w, "shape");
         cps_jsonw_arr(w, true);
-        for (int k = 0; k < v->rank; k++)
-            cps_jsonw_int(w, v->dim[k]);
+        for (int k = 0; k < ios[i].rank; k++)
+            cps_jsonw_int(w, ios[i].dim[k]);
         cps_jsonw_end_arr(w);
         put_int(w, "var", ios[i].var);
         cps_jsonw_end_obj(w);
