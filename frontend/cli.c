@@ -230,7 +230,7 @@ cps_cli_target(cps_cli *c, bool *ok)
 cps_registry *
 cps_cli_registry(cps_cli *c)
 {
-    if (!c->registry) {
+    if (!c->registry && !c->registry_failed) {
         c->registry = cps_dsl_registry_create(c->arena, c->diags);
         for (uint32_t i = 0; c->registry && i < c->opt[CPS_OPT_KPATH].n; i++) {
             const char *path = c->opt[CPS_OPT_KPATH].data[i];
@@ -238,13 +238,18 @@ cps_cli_registry(cps_cli *c)
             if (!cps_file_open(path, true, &f)) {
                 cps_error(c->diags, CPS_E1001, CPS_NOSPAN, "cannot read '%s': %s", path,
                           strerror(errno));
+                cps_dsl_registry_destroy(c->registry);
                 return c->registry = NULL;
             }
             const char *text = cps_arena_strndup(c->arena, (const char *)f.data, f.n);
             size_t n = f.n;
             cps_file_close(&f);
-            if (!cps_dsl_registry_add(c->registry, path, text, n, c->diags))
+            if (!cps_dsl_registry_add(c->registry, path, text, n, c->diags)) {
+                cps_cli_flush(c); // places in messages belong to the registry's sources
+                c->registry_failed = true;
+                cps_dsl_registry_destroy(c->registry);
                 return c->registry = NULL;
+            }
         }
     }
     return c->registry;
@@ -310,6 +315,8 @@ cps_exit
 cps_cli_failed(const cps_cli *c)
 {
     cps_exit code = CPS_BAD_INPUT;
+    if (c->registry_failed)
+        return code;
     for (unsigned i = 0; i < cps_diags_count(c->diags); i++) {
         cps_code k = cps_diags_code(c->diags, i);
         const char *name = cps_diag_rows[k].name;

@@ -23,6 +23,7 @@ typedef struct cps_cli {
     CPS_VEC(const char *) opt[CPS_OPTS]; /* values in order; flags hold "" */
     cps_registry *registry;            /* made on demand */
     cps_cache *cache;
+    bool registry_failed;              /* a file of -I was refused; said already */
     bool json_messages, color;
 } cps_cli;
 

@@ -1,6 +1,7 @@
 // Softmax over the last axis: whole rows on chip, or rows in column tiles with a running maximum.
 
 leaf softmax_rows for softmax on trn1, trn2, trn3 {             // one pass: a row tile stays on chip
+    where x.dtype in {bf16, fp16, fp32} : "x must be bf16, fp16 or fp32";
     where N * (2 * bytes(x.dtype) + 4 * bytes(y.dtype)) + 128 <= sbuf.partition : "two rows of x and four of y must fit one partition";
     cost act: ceil_div(T, P) * (N + 128), dve: ceil_div(T, P) * (N + N / (bytes(y.dtype) == 2 && target.gen >= 3 ? 4 : 1) + 128),
          hbm: bytes(x) + bytes(y);
@@ -18,6 +19,7 @@ leaf softmax_rows for softmax on trn1, trn2, trn3 {             // one pass: a r
 }
 
 leaf softmax_stream for softmax on trn1, trn2, trn3 {           // rows too long for one partition: two passes over HBM
+    where x.dtype in {bf16, fp16, fp32} : "x must be bf16, fp16 or fp32";
     param C in {1024, 2048, 4096, 8192} = 4096;
     where N > C : "shorter rows have a one-pass leaf";
     where C * (6 * bytes(x.dtype) + 2 + 2 * bytes(y.dtype)) + 128 <= sbuf.partition : "six tiles of x, one of exponentials and two of y must fit one partition";

@@ -89,14 +89,15 @@ load_vars(cps_sim *s)
                                  v->v->name);
         }
     }
-    // Constants, and inputs that no descriptor writes and no instruction addresses.
+    // Constants, and inputs that no descriptor writes and no instruction addresses as destination.
     for (uint32_t i = 1; i < k->vars.n; i++)
         s->vars.data[i].quiet = k->vars.data[i].kind == CPS_VAR_DATA ||
                                 k->vars.data[i].kind == CPS_VAR_INPUT;
     for (uint32_t i = 0; i < k->descs.n; i++)
         s->vars.data[k->descs.data[i].to].quiet = false;
     for (uint32_t i = 0; i < k->relocs.n; i++)
-        s->vars.data[k->relocs.data[i].var].quiet = false;
+        if (strncmp(cps_fields[k->relocs.data[i].field].name, "src", 3)) // a gather's table stays so
+            s->vars.data[k->relocs.data[i].var].quiet = false;
     addr_layout(s);
     return true;
 }

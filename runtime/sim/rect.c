@@ -116,12 +116,33 @@ run_count(const rect *r)
     return n;
 }
 
+/* A block of on-chip memory whose bytes stay inside each partition: what nearly every access is. */
+static bool
+is_block(const rect *r, int64_t lane)
+{
+    return r->dense && (r->base & (lane - 1)) + r->run <= lane;
+}
+
 bool
 rect_overlap(const rect *a, const rect *b, int64_t *at)
 {
     if (a->space != b->space || (a->space == SP_HBM && a->var != b->var) || a->lo >= b->hi ||
         b->lo >= a->hi)
         return false;
+    if (a->space != SP_HBM) {
+        // Two blocks meet when their partitions do and their bytes do: no walk over partitions.
+        int64_t lane = a->space == SP_SBUF ? CPS_SBUF_STRIDE : CPS_PSUM_STRIDE, mask = lane - 1;
+        if (is_block(a, lane) && is_block(b, lane)) {
+            int64_t byte = CPS_MAX(a->base & mask, b->base & mask);
+            int64_t part = CPS_MAX(a->base / lane, b->base / lane);
+            int64_t na = a->nd ? a->num[0] : 1, nb = b->nd ? b->num[0] : 1;
+            if (byte >= CPS_MIN((a->base & mask) + a->run, (b->base & mask) + b->run) ||
+                part >= CPS_MIN(a->base / lane + na, b->base / lane + nb))
+                return false;
+            *at = part * lane + byte;
+            return true;
+        }
+    }
     return run_count(a) <= run_count(b) ? any_run(a, 0, a->base, b, at)
                                         : any_run(b, 0, b->base, a, at);
 }

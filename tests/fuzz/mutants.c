@@ -282,6 +282,7 @@ tile(cps_arena *a, cps_diags *d)
         if (k >= 0)
             f = r->trace(r->self, a, &i, &c[k], 0, d);
     }
+    cps_dsl_registry_destroy(r);
     return f;
 }
 
