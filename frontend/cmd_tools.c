@@ -97,7 +97,7 @@ cps_cmd_dis(cps_cli *c)
         ok = fwrite(b.data, 1, b.n, stdout) == b.n;
     if (foreign)
         cps_error(c->diags, CPS_N9002, CPS_NOSPAN,
-                  "%" PRIu64 " of %zu records are no %s instructions; they are kept as bytes", foreign,
+                  "%" PRIu64 " of %zu records are no %s instructions; they come back exactly all the same", foreign,
                   f.n / CPS_BUNDLE_BYTES, cps_gen_name(g));
     cps_buf_fini(&b);
     cps_file_close(&f);

@@ -134,7 +134,7 @@ reference_graph(cps_package *p, cps_module *m, uint32_t *var_of)
         memcpy(v.dim, k->type.dim, sizeof v.dim);
         k->digest = place_digest(&k->type, at);
         k->hashed = true;
-        at = cps_round_up(at + bytes, 4096); // as cps_package_plan places them
+        at = cps_round_up(at + bytes, CPS_CONST_ALIGN); // as cps_package_plan places them
         var_of[i] = p->vars.n + 1;
         cps_vec_push(p->arena, &p->vars, v);
     }

@@ -8,7 +8,11 @@
 #include "runtime/base/npy.h"
 #include "runtime/pkg/kbin.h"
 
-typedef enum cps_pkind { CPS_PV_INPUT, CPS_PV_OUTPUT, CPS_PV_CONST, CPS_PV_TMP } cps_pkind;
+typedef enum cps_pkind { CPS_PV_INPUT, CPS_PV_OUTPUT, CPS_PV_CONST, CPS_PV_TMP, CPS_PKINDS } cps_pkind;
+extern const char *const cps_pkind_names[CPS_PKINDS]; /* as the manifest spells them */
+
+#define CPS_CONST_ALIGN 4096 /* of constants in weights.bin */
+#define CPS_TMP_ALIGN 512    /* of temporaries in their arena */
 
 typedef struct cps_pvar {
     const char *name;     /* unique */

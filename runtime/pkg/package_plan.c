@@ -5,8 +5,7 @@
 
 #include <stdlib.h>
 
-#define ALIGN_CONST 4096
-#define ALIGN_TMP 512
+const char *const cps_pkind_names[CPS_PKINDS] = {"input", "output", "const", "tmp"};
 
 typedef struct life {
     uint32_t var;
@@ -39,7 +38,7 @@ cps_package_plan(cps_package *p)
         if (v->kind != CPS_PV_CONST)
             continue;
         v->offset = at;
-        at = cps_round_up(at + v->bytes, ALIGN_CONST);
+        at = cps_round_up(at + v->bytes, CPS_CONST_ALIGN);
     }
     p->weights_bytes = at;
 
@@ -54,7 +53,7 @@ cps_package_plan(cps_package *p)
             if (p->vars.data[v].kind != CPS_PV_TMP)
                 continue;
             if (!of[v]) {
-                l[n] = (life){v, s, s, cps_round_up(p->vars.data[v].bytes, ALIGN_TMP), 0};
+                l[n] = (life){v, s, s, cps_round_up(p->vars.data[v].bytes, CPS_TMP_ALIGN), 0};
                 of[v] = ++n;
             }
             l[of[v] - 1].last = s;

@@ -64,7 +64,6 @@ need_arr(reader *r, const cps_json *o, const char *key)
 static void
 read_vars(reader *r, const cps_json *root)
 {
-    static const char *const names[] = {"input", "output", "const", "tmp"};
     cps_package *p = r->p;
     const cps_json *arr = need_arr(r, root, "vars");
     for (const cps_json *o = arr ? arr->first : NULL; o && r->ok; o = o->next) {
@@ -72,9 +71,9 @@ read_vars(reader *r, const cps_json *root)
         v.name = need_str(r, o, "name");
         const char *kind = need_str(r, o, "kind");
         unsigned k = 0;
-        while (k < 4 && strcmp(kind, names[k]))
+        while (k < CPS_PKINDS && strcmp(kind, cps_pkind_names[k]))
             k++;
-        if (k == 4) {
+        if (k == CPS_PKINDS) {
             bad(r, cps_arena_printf(p->arena, "variable '%s' has unknown kind '%s'", v.name, kind));
             return;
         }

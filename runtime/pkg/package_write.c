@@ -12,8 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const kind_name[] = {"input", "output", "const", "tmp"};
-
 cps_package *
 cps_package_new(cps_arena *a, const char *model, const char *target)
 {
@@ -137,11 +135,16 @@ manifest(const cps_package *p, cps_buf *out)
     for (uint32_t i = 0; i < p->vars.n; i++) {
         const cps_pvar *v = &p->vars.data[i];
         cps_jsonw_obj(&w, true);
+        bool placed = v->kind == CPS_PV_CONST || v->kind == CPS_PV_TMP;
+        if (placed)
+            put_int(&w, "align", v->kind == CPS_PV_CONST ? CPS_CONST_ALIGN : CPS_TMP_ALIGN);
         put_int(&w, "bytes", v->bytes);
         put_str(&w, "dtype", cps_dtype_name(v->dtype));
-        put_str(&w, "kind", kind_name[v->kind]);
+        if (v->kind == CPS_PV_CONST)
+            put_str(&w, "file", "weights.bin");
+        put_str(&w, "kind", cps_pkind_names[v->kind]);
         put_str(&w, "name", v->name);
-        if (v->kind == CPS_PV_CONST || v->kind == CPS_PV_TMP)
+        if (placed)
             put_int(&w, "offset", v->offset);
         cps_jsonw_key(&w, "shape");
         cps_jsonw_arr(&w, true);
