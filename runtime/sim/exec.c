@@ -257,17 +257,32 @@ remember(engine *e, const insn *i, cps_ps ready)
     }
 }
 
+void
+probe(cps_sim *s, cps_probe_kind kind, const insn *i)
+{
+    if (!s->opts.probe(s->opts.probe_self, kind, (cps_engine)i->engine, i->index))
+        s->fault = true;
+}
+
 static void
 start(cps_sim *s, engine *e, insn *i)
 {
+    if (s->opts.probe) {
+        probe(s, CPS_PROBE_BEFORE, i);
+        if (s->fault)
+            return;
+    }
     bool data = i->sem->kind != SEM_SEQ;
     cps_cost c = i->cost;
+    cps_ps extra = 0;
     if (e->id == CPS_PE && data) {
-        cps_ps extra = pe_stretch(s, c.occupy);
+        extra = pe_stretch(s, c.occupy);
         c.occupy += extra;
         c.self += extra;
         c.cross += extra;
     }
+    if (s->rec)
+        rec_start(s, e, i, &c, extra);
     sync_pass(s, e, i);
     e->passed = false;
     e->pc++;
@@ -295,10 +310,8 @@ start(cps_sim *s, engine *e, insn *i)
             s->port_until[1][e->id] = s->now + c.occupy;
     }
     sync_updates(s, e, i, s->now + c.occupy, e->complete);
-    if (s->opts.trace) {
-        tev t = {.t = s->now, .dur = c.occupy, .track = e->id, .by = i};
-        cps_vec_push(s->run_arena, &s->trace, t);
-    }
+    if (s->opts.probe)
+        probe(s, CPS_PROBE_AFTER, i);
 }
 
 static void
@@ -321,25 +334,21 @@ step(cps_sim *s, engine *e)
                 }
             }
             e->passed = true;
-            if (s->opts.trace && e->resume >= 0 && e->resume < s->now) {
-                tev t = {.t = e->resume,
-                         .dur = s->now - e->resume,
-                         .track = e->id,
-                         .by = i,
-                         .value = -1};
-                cps_vec_push(s->run_arena, &s->trace, t);
-            }
+            if (s->rec)
+                rec_passed(s, e, i);
             e->resume = -1;
         }
-        cps_ps t = CPS_MAX(s->now, e->free);
+        cps_ps t = CPS_MAX(s->now, e->free), own = t;
         if (i->sem->kind != SEM_SEQ) {
             if (!bind_operands(s, e, i))
                 return;
             if (e->id != CPS_PE)
-                t = own_results(e, i, t);
+                own = t = own_results(e, i, t);
             t = port_free(s, e, i, t);
         }
         if (t > s->now) {
+            if (s->rec)
+                rec_held(s, e, own);
             ev_push(s, (event){.t = t, .kind = EV_ENGINE, .a = e->id});
             return;
         }
@@ -374,7 +383,7 @@ run_reset(cps_sim *s)
     cps_arena_destroy(s->run_arena);
     s->run_arena = cps_arena_create();
     memset(&s->heap, 0, sizeof s->heap);
-    memset(&s->trace, 0, sizeof s->trace);
+    s->rec = NULL;
     memset(&s->rep, 0, sizeof s->rep);
     memset(s->dma, 0, sizeof s->dma);
     memset(s->port_until, 0, sizeof s->port_until);
@@ -413,6 +422,8 @@ run_reset(cps_sim *s)
         queue *q = &s->queues.data[i];
         *q = (queue){.name = q->name, .owner = q->owner, .vc = zero};
     }
+    if (s->opts.trace)
+        rec_begin(s);
     return true;
 }
 
@@ -453,6 +464,8 @@ cps_sim_run(cps_sim *s, const cps_sim_opts *o, cps_sim_report *out, cps_diags *d
         s->fault = true;
         sync_deadlock(s);
     }
+    if (s->rec)
+        rec_end(s);
     s->rep.time_ps = s->end - s->begin;
     if (out)
         *out = s->rep;

@@ -33,7 +33,7 @@ drop_kernel(cps_sim *s)
     memset(&s->heap, 0, sizeof s->heap);
     memset(&s->recs, 0, sizeof s->recs);
     memset(&s->free_recs, 0, sizeof s->free_recs);
-    memset(&s->trace, 0, sizeof s->trace);
+    s->rec = NULL;
     s->sbuf_cells = s->psum_cells = NULL;
     for (int e = 0; e < CPS_ENGINES; e++) {
         s->eng[e].code = NULL;

@@ -236,6 +236,7 @@ struct xfer {
     } at[DMA_RINGS];
     xfer *next[DMA_RINGS];
     vclock vc;
+    uint32_t rec; /* its record */
 };
 
 typedef struct queue {
@@ -255,6 +256,80 @@ typedef struct dma_engine {
     uint16_t turn;  /* round robin */
     cps_ps begin;
 } dma_engine;
+
+/* ---- a recorded run (record.c) ---- */
+
+/* Instructions count from 0, transfers from REC_XFER. */
+enum { REC_XFER = 0x80000000u, REC_NONE = 0xFFFFFFFFu, GRANULE = 64 };
+
+/* One instruction that ran. The engine turned to it at `turn`, its waits were over at `ready`, its
+ * engine's own results were there at `own`; after that a shared port may have held it up. */
+typedef struct rec_insn {
+    const insn *by;
+    cps_ps turn, ready, own, start;
+    cps_ps free, self, done; /* the engine went on; results for itself, for others */
+    cps_ps warm;             /* part of free - start that PE warm-up added */
+    uint32_t freed_by;       /* the semaphore change that ended the wait, or REC_NONE */
+    uint32_t before;         /* the instruction before it on its engine, or REC_NONE */
+} rec_insn;
+
+/* What one DMA engine did for a transfer; begin is -1 when it had nothing to move. */
+typedef struct rec_part {
+    cps_ps begin, end, own; /* first packet, last byte, time spent on own packets */
+    uint32_t after;         /* the transfer served just before, when that held it up */
+} rec_part;
+
+typedef struct rec_xfer {
+    const insn *by;
+    uint32_t from; /* the instruction that triggered it */
+    uint16_t queue;
+    uint8_t last_ring;
+    bool to_var, from_var;
+    cps_ps trigger, issue, start, first, last, seen;
+    int64_t bytes;
+    uint32_t ndesc;
+    rec_part *part; /* one per DMA engine */
+} rec_xfer;
+
+/* One change of a semaphore, or of an event (sem + SEMS). */
+typedef struct rec_sem {
+    cps_ps t;
+    uint16_t sem;
+    uint32_t from;
+    int64_t value; /* after */
+} rec_sem;
+
+/* Bytes of every partition that something lay in: written at `t0`, last touched at `t1`. */
+typedef struct rec_live {
+    uint32_t lo, hi;
+    cps_ps t0, t1;
+    uint32_t by;
+    uint8_t psum;
+} rec_live;
+
+/* A column of GRANULE bytes over all partitions. */
+typedef struct granule {
+    cps_ps t0, t1;
+    uint32_t by;
+    bool live, read;
+} granule;
+
+typedef struct recorder {
+    CPS_VEC(rec_insn) insn;
+    CPS_VEC(rec_xfer) xfer;
+    CPS_VEC(rec_sem) sem;
+    CPS_VEC(rec_live) live;
+    granule *gran[2]; /* SBUF, PSUM */
+    uint32_t ngran[2];
+    uint32_t last_change[2 * SEMS]; /* index in sem */
+    uint32_t last_xfer[DMA_RINGS];  /* served last */
+} recorder;
+
+/* The wait of an engine's next instruction, until it starts. */
+typedef struct rec_turn {
+    cps_ps turn, ready, own;
+    uint32_t freed_by, last; /* last: its latest record */
+} rec_turn;
 
 /* ---- engines ---- */
 
@@ -286,6 +361,7 @@ struct engine {
     uint32_t lfsr[LANES];
     recent_write recent[8];
     unsigned nrecent;
+    rec_turn turn; /* of the instruction at pc, while recording */
 };
 
 /* ---- events ---- */
@@ -302,16 +378,9 @@ typedef struct event {
     const insn *by;
     vclock vc;
     uint32_t rd, wr;
+    uint32_t rec; /* who causes it, in a recorded run */
     uint8_t mode;
 } event;
-
-typedef struct tev {
-    cps_ps t, dur;
-    uint16_t track; /* engine, 16 + queue, 1024 + semaphore */
-    uint8_t ring;
-    const insn *by;
-    int64_t value;
-} tev;
 
 typedef struct hbm_var {
     const cps_kvar *v;
@@ -376,7 +445,7 @@ struct cps_sim {
     uint8_t *raw;                   /* scratch bytes of a row */
     float *mm_x, *mm_acc, *mm_pack; /* matmul scratch */
     uint32_t *mm_bits;
-    CPS_VEC(tev) trace;
+    recorder *rec; /* NULL unless opts.trace */
 };
 
 /* ---- mem.c ---- */
@@ -448,6 +517,18 @@ void race_reset(cps_sim *s);
 void ev_push(cps_sim *s, event ev);
 void check_read(cps_sim *s, const insn *i, const rect *r);
 uint32_t engine_epoch(const engine *e);
+void probe(cps_sim *s, cps_probe_kind kind, const insn *i); /* when opts.probe is there */
+
+/* ---- record.c: calls are made only when s->rec is there ---- */
+void rec_begin(cps_sim *s);
+void rec_end(cps_sim *s);
+void rec_passed(cps_sim *s, engine *e, const insn *i); /* its waits are over now */
+void rec_held(cps_sim *s, engine *e, cps_ps own);      /* it cannot start before `own` */
+void rec_start(cps_sim *s, engine *e, const insn *i, const cps_cost *c, cps_ps warm);
+void rec_sem_change(cps_sim *s, const event *ev, int64_t value);
+void rec_submit(cps_sim *s, engine *e, xfer *x, cps_ps issue, cps_ps start);
+void rec_serve(cps_sim *s, unsigned ring, xfer *x, cps_ps end);
+void rec_part_done(cps_sim *s, unsigned ring, xfer *x, cps_ps seen);
 
 /* ---- alu.c, act_fn.c ---- */
 /* out[k] = a[k*sa] op b[k*sb], fp32; false when the operator is no fp32 operator. */

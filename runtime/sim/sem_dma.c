@@ -137,6 +137,8 @@ finish_part(cps_sim *s, unsigned ring_no, xfer *x)
     x->last = s->now;
     cps_ps seen = s->now + ns_ps(x->b->to_var ? s->t->dma_store_ack_ns : s->t->dma_receipt_ns);
     s->end = CPS_MAX(s->end, seen);
+    if (s->rec)
+        rec_part_done(s, ring_no, x, seen);
     int32_t amount =
         split ? (int32_t)(x->b->increment / parts) : (x->left == 0 ? x->b->increment : 0);
     if (amount)
@@ -146,17 +148,8 @@ finish_part(cps_sim *s, unsigned ring_no, xfer *x)
                            .b = NOT_QUEUE,
                            .mode = CPS_UPDATE_SEM_ADD_IMM_READ,
                            .amount = amount,
-                           .by = x->by});
-    if (x->left == 0) {
-        if (s->opts.trace) {
-            tev t = {.t = x->first,
-                     .dur = s->now - x->first,
-                     .track = (uint16_t)(16 + x->b->queue),
-                     .by = x->by,
-                     .value = x->b->bytes};
-            cps_vec_push(s->run_arena, &s->trace, t);
-        }
-    }
+                           .by = x->by,
+                           .rec = x->rec});
 }
 
 /* Lets a free DMA engine take its next packet. */
@@ -189,6 +182,8 @@ serve(cps_sim *s, unsigned ring_no)
         d->busy = true;
         d->begin = s->now;
         cps_ps t = s->now + service(s, x, &r->packets.data[x->at[ring_no].packet]);
+        if (s->rec)
+            rec_serve(s, ring_no, x, t);
         ev_push(s, (event){.t = t, .kind = EV_DMA_DONE, .a = (uint8_t)ring_no, .x = x});
     }
 }
@@ -204,6 +199,8 @@ dma_done(cps_sim *s, unsigned ring_no, xfer *x)
 {
     const ring *r = &x->b->ring[ring_no];
     move_packet(s, x, ring_no, &r->packets.data[x->at[ring_no].packet]);
+    if (s->opts.probe)
+        probe(s, CPS_PROBE_MOVED, x->by);
     s->dma[ring_no].busy = false;
     if (--s->dma_busy == 0)
         s->rep.dma_busy_ps += s->now - s->dma_since;
@@ -233,6 +230,8 @@ dma_submit(cps_sim *s, engine *e, const insn *i, block *b)
     if (b->increment)
         sync_issue(s, b->semaphore, CPS_ENGINES + b->queue, b->increment, share, q->vc, 0,
                    x->seq, i);
+    if (s->rec)
+        rec_submit(s, e, x, issue, first);
     unsigned k = 0;
     for (unsigned r = 0; r < n; r++) {
         bool moves = b->ring[r].packets.n != 0;

@@ -21,10 +21,17 @@ enum {
 
 typedef struct cps_sim cps_sim;
 
+/* Where a run may be looked at: before an instruction takes effect, after it, and after a DMA
+ * engine moved a packet (then `engine` and `index` name the trigger). */
+typedef enum cps_probe_kind { CPS_PROBE_BEFORE, CPS_PROBE_AFTER, CPS_PROBE_MOVED } cps_probe_kind;
+
 typedef struct cps_sim_opts {
     unsigned checks;
-    bool trace;            /* keep one event per instruction and transfer for cps_sim_trace */
+    bool trace;            /* keep records of instructions, transfers, semaphores (record.c) */
     uint64_t max_steps;    /* fetched instructions before giving up; 0: 2^28 */
+    /* A debugger: false ends the run, which then fails without a diagnostic. May be NULL. */
+    bool (*probe)(void *self, cps_probe_kind kind, cps_engine engine, uint32_t index);
+    void *probe_self;
 } cps_sim_opts;
 
 typedef struct cps_sim_report {

@@ -261,6 +261,13 @@ sync_pass(cps_sim *s, engine *e, const insn *i)
                 m->event_by = e->id;
                 m->event_rd = e->vc[2u * e->id];
                 m->event_wr = e->vc[2u * e->id + 1];
+                if (s->rec) {
+                    event ev = {.a = i->sy.wait_idx[w],
+                                .mode = m->event ? CPS_UPDATE_EVT_SET_READ
+                                                 : CPS_UPDATE_EVT_CLR_READ,
+                                .rec = e->turn.last};
+                    rec_sem_change(s, &ev, m->event);
+                }
                 wake(s, i->sy.wait_idx[w]);
             }
             break;
@@ -289,6 +296,7 @@ sync_updates(cps_sim *s, engine *e, const insn *i, cps_ps read, cps_ps complete)
                     .b = e->id,
                     .mode = mode & 0x0F,
                     .by = i,
+                    .rec = e->turn.last,
                     .vc = e->vc,
                     .rd = e->count,
                     .wr = done ? e->count : e->vc[2 * e->id + 1]};
@@ -353,18 +361,14 @@ sync_apply(cps_sim *s, const event *ev)
         m->value = (int32_t)((uint32_t)m->value + (uint32_t)ev->amount); // wraps
         break;
     }
-    if (s->opts.trace) {
-        tev t = {
-            .t = s->now, .track = (uint16_t)(1024 + ev->a), .by = ev->by, .value = m->value};
-        cps_vec_push(s->run_arena, &s->trace, t);
-    }
+    if (s->rec)
+        rec_sem_change(s, ev, m->value);
     wake(s, ev->a);
 }
 
 bool
 exec_sem_clear(cps_sim *s, engine *e, insn *i)
 {
-    (void)e;
     uint64_t mode = cps_isa_get(&i->b, CPS_F_CTRL_ER_clear);
     unsigned first = (unsigned)cps_isa_get(&i->b, CPS_F_CTRL_ER_first);
     unsigned last = (unsigned)cps_isa_get(&i->b, CPS_F_CTRL_ER_last);
@@ -378,6 +382,7 @@ exec_sem_clear(cps_sim *s, engine *e, insn *i)
                     .a = (uint8_t)k,
                     .b = i->engine,
                     .by = i,
+                    .rec = e->turn.last,
                     .mode = CPS_UPDATE_SEM_WR_IMM_READ};
         sync_apply(s, &ev);
     }

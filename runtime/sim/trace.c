@@ -50,45 +50,65 @@ put_thread(cps_buf *out, const char *group, unsigned track, const char *name)
     cps_buf_puts(out, "}}");
 }
 
+static void
+put_slice(const cps_sim *s, const char *cat, unsigned track, const char *name, cps_ps t,
+          cps_ps dur, const insn *by, int64_t bytes, cps_buf *out)
+{
+    const cps_kloc *at = insn_loc(s, by);
+    cps_buf_printf(out, ",\n{\"ph\":\"X\",\"pid\":0,\"tid\":%u,\"name\":", track);
+    put_text(out, name);
+    cps_buf_puts(out, ",\"cat\":");
+    put_text(out, cat);
+    cps_buf_puts(out, ",\"ts\":");
+    put_us(out, t);
+    cps_buf_puts(out, ",\"dur\":");
+    put_us(out, dur);
+    cps_buf_printf(out, ",\"args\":{\"bundle\":%u", by->index);
+    if (bytes >= 0)
+        cps_buf_printf(out, ",\"bytes\":%lld", (long long)bytes);
+    if (at) {
+        cps_buf b = {0};
+        cps_buf_printf(&b, "%s:%u", at->file, at->line);
+        cps_buf_puts(out, ",\"source\":");
+        put_text(out, b.data);
+        cps_buf_fini(&b);
+    }
+    cps_buf_puts(out, "}}");
+}
+
 void
 cps_sim_trace(const cps_sim *s, const char *name, int64_t offset_ps, cps_buf *out)
 {
+    if (!s->rec)
+        return;
     for (int e = 0; e < CPS_ENGINES; e++)
         put_thread(out, "engine", (unsigned)e + 1, cps_engine_name((cps_engine)e));
     for (uint32_t q = 0; q < s->queues.n; q++) {
         if (s->queues.data[q].seq)
             put_thread(out, "queue", 17 + q, s->queues.data[q].name);
     }
-    for (uint32_t k = 0; k < s->trace.n; k++) {
-        const tev *t = &s->trace.data[k];
-        const cps_kloc *at = insn_loc(s, t->by);
-        if (t->track >= 1024) {
-            cps_buf_printf(
-                out, ",\n{\"ph\":\"C\",\"pid\":0,\"name\":\"S[%u]\",\"ts\":", t->track - 1024u);
-            put_us(out, t->t + offset_ps);
-            cps_buf_printf(out, ",\"args\":{\"value\":%lld}}", (long long)t->value);
-            continue;
-        }
-        cps_buf_puts(out, ",\n{\"ph\":\"X\",\"pid\":0,\"tid\":");
-        cps_buf_printf(out, "%u,\"name\":", t->track + 1u);
+    const recorder *r = s->rec;
+    for (uint32_t k = 0; k < r->insn.n; k++) {
+        const rec_insn *i = &r->insn.data[k];
+        unsigned track = i->by->engine + 1u;
         // a wait shows on the track of the engine that waits, before its instruction
-        put_text(out, t->value < 0 ? "wait" : cps_insns[t->by->id].name);
-        cps_buf_puts(out, ",\"cat\":");
-        put_text(out, name);
-        cps_buf_puts(out, ",\"ts\":");
-        put_us(out, t->t + offset_ps);
-        cps_buf_puts(out, ",\"dur\":");
-        put_us(out, t->dur);
-        cps_buf_printf(out, ",\"args\":{\"bundle\":%u", t->by->index);
-        if (t->track >= 16)
-            cps_buf_printf(out, ",\"bytes\":%lld", (long long)t->value);
-        if (at) {
-            cps_buf b = {0};
-            cps_buf_printf(&b, "%s:%u", at->file, at->line);
-            cps_buf_puts(out, ",\"source\":");
-            put_text(out, b.data);
-            cps_buf_fini(&b);
-        }
-        cps_buf_puts(out, "}}");
+        if (i->ready > i->turn)
+            put_slice(s, name, track, "wait", i->turn + offset_ps, i->ready - i->turn, i->by,
+                      -1, out);
+        put_slice(s, name, track, cps_insns[i->by->id].name, i->start + offset_ps,
+                  i->free - i->start, i->by, -1, out);
+    }
+    for (uint32_t k = 0; k < r->xfer.n; k++) {
+        const rec_xfer *x = &r->xfer.data[k];
+        if (x->first >= 0)
+            put_slice(s, name, 17u + x->queue, cps_insns[x->by->id].name, x->first + offset_ps,
+                      x->last - x->first, x->by, x->bytes, out);
+    }
+    for (uint32_t k = 0; k < r->sem.n; k++) {
+        const rec_sem *c = &r->sem.data[k];
+        cps_buf_printf(out, ",\n{\"ph\":\"C\",\"pid\":0,\"name\":\"%c[%u]\",\"ts\":",
+                       c->sem < SEMS ? 'S' : 'E', c->sem % SEMS);
+        put_us(out, c->t + offset_ps);
+        cps_buf_printf(out, ",\"args\":{\"value\":%lld}}", (long long)c->value);
     }
 }
