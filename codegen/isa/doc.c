@@ -21,7 +21,7 @@ static const char *const kind_word[] = {
     [CPS_FK_ALU] = "operator",  [CPS_FK_ENUM] = "enum",       [CPS_FK_ACTFN] = "function",
     [CPS_FK_ADDR4] = "address", [CPS_FK_ADDR8] = "address",   [CPS_FK_IMM] = "scalar",
     [CPS_FK_STR] = "text",      [CPS_FK_BYTES] = "bytes",     [CPS_FK_TENSOR] = "pattern",
-    [CPS_FK_DATA4D] = "affine", [CPS_FK_MXMEM] = "MX pattern"};
+    [CPS_FK_DATA4D] = "affine", [CPS_FK_MXMEM] = "MX pattern", [CPS_FK_FLAGS] = "flags"};
 
 // Generations of a mask: "v2 v3 v4", "later" for none of them.
 static void
@@ -90,7 +90,7 @@ put_holds(cps_buf *b, const cps_field_row *r)
                        r->out ? "written" : "read");
     else if (r->kind == CPS_FK_MXMEM)
         cps_buf_printf(b, ", %s", r->out ? "written" : "read");
-    else if (r->kind == CPS_FK_ENUM)
+    else if (r->kind == CPS_FK_ENUM || r->kind == CPS_FK_FLAGS)
         cps_buf_printf(b, " %s", cps_enums[r->arg].name);
     else if (r->arg > 1)
         cps_buf_printf(b, ", %u elements", r->arg);

@@ -12,7 +12,7 @@
 
 /* ---- fields ---- */
 
-// A slot's shape as kind, dimensions and bits; the last four bytes of MXMEM are reserved.
+// A slot's shape as kind, dimensions and bits.
 // clang-format off
 enum {
     SHAPE_KIND_T1 = CPS_FK_TENSOR, SHAPE_DIMS_T1 = 1, SHAPE_BITS_T1 = 64,
@@ -20,7 +20,7 @@ enum {
     SHAPE_KIND_T3 = CPS_FK_TENSOR, SHAPE_DIMS_T3 = 3, SHAPE_BITS_T3 = 128,
     SHAPE_KIND_T4 = CPS_FK_TENSOR, SHAPE_DIMS_T4 = 4, SHAPE_BITS_T4 = 160,
     SHAPE_KIND_D4 = CPS_FK_DATA4D, SHAPE_DIMS_D4 = 4, SHAPE_BITS_D4 = 160,
-    SHAPE_KIND_MX = CPS_FK_MXMEM,  SHAPE_DIMS_MX = 1, SHAPE_BITS_MX = 96,
+    SHAPE_KIND_MX = CPS_FK_MXMEM,  SHAPE_DIMS_MX = 1, SHAPE_BITS_MX = 128,
     DIR_IN = 0,
     DIR_OUT = 1
 };

@@ -24,6 +24,7 @@ typedef enum cps_sure { CPS_SURE_C, CPS_SURE_S, CPS_SURE_I } cps_sure;
 /* What a field holds; decides text form and range. */
 typedef enum cps_fkind {
     CPS_FK_UINT, CPS_FK_SINT, CPS_FK_F32, CPS_FK_HEX,
+    CPS_FK_FLAGS,                             /* groups of bits, an enum of masks */
     CPS_FK_DTYPE, CPS_FK_PAIR, CPS_FK_ALU, CPS_FK_ENUM, CPS_FK_ACTFN,
     CPS_FK_ADDR4, CPS_FK_ADDR8,
     CPS_FK_IMM,                               /* 4-byte slot whose meaning another field picks */
@@ -101,7 +102,8 @@ typedef struct cps_field_row {
     uint8_t byte, bit; /* position; bit within the byte: 0, all known fields fill bytes */
     uint16_t bits;     /* length */
     uint8_t kind;      /* cps_fkind */
-    uint8_t arg;       /* TENSOR, DATA4D: dims; ENUM: which enum; numbers: elements (0 = one) */
+    uint8_t arg;       /* TENSOR, DATA4D: dims; ENUM, FLAGS: which enum; numbers: elements
+                        * (0 = one) */
     uint8_t out;       /* slots: 1 written, 0 read */
     uint8_t gens;      /* mask of generations that have it */
     uint8_t sure;
@@ -174,11 +176,25 @@ void cps_isa_set_elem(cps_bundle *b, cps_field f, unsigned i, uint64_t v);
 void cps_isa_get_ap(const cps_bundle *b, cps_field f, cps_ap *out);
 void cps_isa_set_ap(cps_bundle *b, cps_field f, const cps_ap *ap);
 
+/* Bits over the 29-bit address of an ADDR4 (shipped ISA headers): the slot is the indirect
+ * form and the address that of its indices; steps and counts come from registers; the low byte
+ * names the register that holds the address. */
+#define CPS_ADDR_INDEX 0x20000000u
+#define CPS_ADDR_SHAPE 0x40000000u
+#define CPS_ADDR_REG 0x80000000u
+#define CPS_ADDR_BITS 0x1FFFFFFFu
+static inline bool
+cps_addr_is_indirect(uint32_t addr)
+{
+    return (addr & (CPS_ADDR_INDEX | CPS_ADDR_SHAPE)) == CPS_ADDR_INDEX;
+}
+
 /* On-chip addresses of v2 to v4 (shipped ISA headers, runtime validators). */
 #define CPS_SBUF_STRIDE 0x40000u
 #define CPS_PSUM_BASE 0x02000000u
 #define CPS_PSUM_STRIDE 0x8000u
 #define CPS_PSUM_BANK 2048u
+#define CPS_PSUM_END (CPS_PSUM_BASE + 128 * CPS_PSUM_STRIDE)
 static inline uint32_t
 cps_addr_sbuf(unsigned partition, unsigned byte)
 {

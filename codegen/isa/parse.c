@@ -243,9 +243,9 @@ instruction(cps_cas *ps)
                 bool wait = cps_cas_same(word, (size_t)(stop - word), band->wait);
                 if (!wait && !cps_cas_same(word, (size_t)(stop - word), band->then))
                     continue;
-                if (i == 1 && ps->fmt != CPS_FMT_CTRL_ES)
+                if (i == 1 && !cps_sync_second(ps->fmt))
                     return cps_cas_fail(ps, CPS_E9203, word, stop,
-                                        "only EVENT_SEMAPHORE has a second band");
+                                        "this instruction has no second band");
                 ps->p = stop;
                 ok = clause(ps, band, wait);
                 found = true;
@@ -257,52 +257,31 @@ instruction(cps_cas *ps)
     }
 }
 
-// The end of a line's content: the newline, or "//" outside quotes after a blank or at the
-// start.
-static const char *
-content_end(const char *s, const char *stop)
-{
-    const char *nl = memchr(s, '\n', (size_t)(stop - s));
-    if (nl)
-        stop = nl;
-    if (!memchr(s, '/', (size_t)(stop - s)))
-        return stop;
-    bool quoted = false;
-    for (const char *p = s; p < stop; p++) {
-        if (*p == '"')
-            quoted = !quoted;
-        else if (!quoted && *p == '/' && p + 1 < stop && p[1] == '/' &&
-                 (p == s || cps_cas_blank(p[-1])))
-            return p;
-    }
-    return stop;
-}
-
 bool
 cps_isa_parse(const char *text, size_t n, uint32_t file, cps_gen g, cps_diags *d,
               cps_buf *bundles)
 {
-    cps_cas ps = {.text = text, .d = d, .file = file, .g = g};
+    cps_cas ps = {.text = text, .stop = text + n, .d = d, .file = file, .g = g};
     if (n >= UINT32_MAX) {
         cps_error(d, CPS_E9208, CPS_NOSPAN, "text of %zu bytes, at most 4 GiB are read", n);
         return false;
     }
     cps_cas_fill_mnemonics(&ps);
     bool good = true;
-    for (const char *s = text, *stop = text + n; s < stop;) {
-        const char *nl = memchr(s, '\n', (size_t)(stop - s));
-        ps.p = s;
-        ps.end = content_end(s, stop);
-        s = nl ? nl + 1 : stop;
-        while (ps.end > ps.p && cps_cas_blank(ps.end[-1]))
-            ps.end--;
-        cps_cas_skip_blanks(&ps);
+    size_t start = bundles->n;
+    for (const char *s = text; cps_cas_line(&ps, &s);) {
+        ps.index = (bundles->n - start) / CPS_BUNDLE_BYTES;
+        if (!cps_cas_labels(&ps))
+            good = false;
         if (ps.p == ps.end)
             continue;
-        if (instruction(&ps))
+        if (cps_cas_keyword(&ps, ".set"))
+            good = cps_cas_set(&ps) && good;
+        else if (instruction(&ps))
             cps_buf_put(bundles, ps.b.b, CPS_BUNDLE_BYTES);
         else
             good = false;
     }
+    cps_buf_fini(&ps.syms);
     return good;
 }

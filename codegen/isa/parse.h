@@ -18,6 +18,7 @@ typedef struct cps_cas_name {
 
 typedef struct cps_cas {
     const char *text, *p, *end; /* end: of the line, comment excluded */
+    const char *stop;           /* of the text */
     cps_diags *d;
     uint32_t file;
     cps_gen g;
@@ -25,6 +26,9 @@ typedef struct cps_cas {
     unsigned fmt, next;  /* format of the line; field to try first */
     uint64_t given;      /* fields of the format that an operand set, by position */
     uint64_t implied[2]; /* fields that the form of another operand set; [1]: the high half */
+    uint64_t index;      /* of the line's instruction in the text */
+    cps_buf syms;        /* parse_sym.c */
+    bool scanned;        /* for labels */
     bool sync_given;     /* the shared sync value was set by a clause */
     uint32_t sync_value;
     uint16_t mnemonic[CPS_CAS_MNEMONICS];
@@ -55,7 +59,22 @@ bool cps_cas_named(cps_cas *ps, unsigned kind, unsigned arg, unsigned limit, uns
 void cps_cas_fill_mnemonics(cps_cas *ps);
 cps_insn cps_cas_find_mnemonic(const cps_cas *ps, const char *s, size_t n);
 
+/* The next line with content: p and end around it, *s behind it. False at the end. */
+bool cps_cas_line(cps_cas *ps, const char **s);
+
+/* ---- parse_sym.c ---- */
+
+/* Labels in front of an instruction; p moves behind them. */
+bool cps_cas_labels(cps_cas *ps);
+/* What stands after .set. */
+bool cps_cas_set(cps_cas *ps);
+/* A symbol at p; false without a report when there is none. */
+bool cps_cas_symbol(cps_cas *ps, uint64_t *out, bool *neg);
+
 /* ---- parse_value.c ---- */
+
+/* A number, an address or a float, for .set; a float as its binary32 bits. */
+bool cps_cas_constant(cps_cas *ps, uint64_t *out, bool *neg);
 
 /* The value of a field at p; sets it, and what its form implies for others. */
 bool cps_cas_value(cps_cas *ps, cps_field f);

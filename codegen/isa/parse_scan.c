@@ -103,6 +103,8 @@ cps_cas_number(cps_cas *ps, uint64_t *out, bool *neg)
             v = v * 10 + c;
         }
     }
+    if (ps->p == digits && !*neg && cps_cas_symbol(ps, out, neg))
+        return true;
     if (ps->p == digits || (ps->p < ps->end && word_char(*ps->p)))
         return cps_cas_fail(ps, CPS_E9203, from,
                             CPS_MAX(cps_cas_chunk_end(ps, from), from + (from < ps->end)),
@@ -152,6 +154,46 @@ cps_cas_bytes(cps_cas *ps, uint8_t *out, unsigned n)
         ps->p += 2;
     }
     return i ? true : cps_cas_fail(ps, CPS_E9203, from, ps->p, "expected hex digits");
+}
+
+/* ---- lines ---- */
+
+// The end of a line's content: the newline, or "//" outside quotes after a blank or at the
+// start.
+static const char *
+content_end(const char *s, const char *stop)
+{
+    const char *nl = memchr(s, '\n', (size_t)(stop - s));
+    if (nl)
+        stop = nl;
+    if (!memchr(s, '/', (size_t)(stop - s)))
+        return stop;
+    bool quoted = false;
+    for (const char *p = s; p < stop; p++) {
+        if (*p == '"')
+            quoted = !quoted;
+        else if (!quoted && *p == '/' && p + 1 < stop && p[1] == '/' &&
+                 (p == s || cps_cas_blank(p[-1])))
+            return p;
+    }
+    return stop;
+}
+
+bool
+cps_cas_line(cps_cas *ps, const char **s)
+{
+    while (*s < ps->stop) {
+        const char *nl = memchr(*s, '\n', (size_t)(ps->stop - *s));
+        ps->p = *s;
+        ps->end = content_end(*s, ps->stop);
+        *s = nl ? nl + 1 : ps->stop;
+        while (ps->end > ps->p && cps_cas_blank(ps->end[-1]))
+            ps->end--;
+        cps_cas_skip_blanks(ps);
+        if (ps->p < ps->end)
+            return true;
+    }
+    return false;
 }
 
 /* ---- names ---- */

@@ -35,32 +35,72 @@ addr4(cps_cas *ps, uint32_t *out)
         return place(ps, 0, CPS_SBUF_STRIDE, out);
     if (cps_cas_keyword(ps, "psum["))
         return place(ps, CPS_PSUM_BASE, CPS_PSUM_STRIDE, out);
+    uint32_t marker = 0;
+    if (cps_cas_keyword(ps, "index:"))
+        marker = CPS_ADDR_INDEX;
+    else if (cps_cas_keyword(ps, "shape:"))
+        marker = CPS_ADDR_SHAPE;
+    if (marker) {
+        if (!addr4(ps, out))
+            return false;
+        *out |= marker;
+        return true;
+    }
     bool reg = cps_cas_keyword(ps, "reg[");
     if (!cps_cas_number_of(ps, reg ? 8 : 32, false, &v))
         return false;
-    *out = (uint32_t)v | (reg ? 0x80000000u : 0);
+    *out = (uint32_t)v | (reg ? CPS_ADDR_REG : 0);
     return reg ? cps_cas_expect(ps, ']') : true;
+}
+
+// What stands after the first bracket of an ADDR8: number, offset or register, bracket.
+static bool
+named8(cps_cas *ps, unsigned bits, unsigned marker, uint64_t *out)
+{
+    uint64_t id, off = 0;
+    bool reg = false;
+    if (!cps_cas_number_of(ps, bits, false, &id))
+        return false;
+    if (cps_cas_accept(ps, '+')) {
+        reg = marker == 0x20 && ps->end - ps->p > 1 && ps->p[0] == 'r' && ps->p[1] >= '0' &&
+              ps->p[1] <= '9';
+        ps->p += reg;
+        if (!cps_cas_number_of(ps, reg ? 8 : 32, false, &off))
+            return false;
+    }
+    *out = (uint64_t)(marker | (reg ? 8 : 0)) << 56 | id << 32 | off;
+    return cps_cas_expect(ps, ']');
 }
 
 static bool
 addr8(cps_cas *ps, uint64_t *out)
 {
-    uint64_t a, b = 0;
-    if (cps_cas_keyword(ps, "var[")) {
-        if (!cps_cas_number_of(ps, 24, false, &a) ||
-            (cps_cas_accept(ps, '+') && !cps_cas_number_of(ps, 32, false, &b)))
-            return false;
-        *out = 0x10ull << 56 | a << 32 | b;
-        return cps_cas_expect(ps, ']');
-    }
+    uint64_t a, b, marker = 0;
+    uint32_t chip;
+    if (cps_cas_keyword(ps, "var["))
+        return named8(ps, 24, 0x10, out);
+    if (cps_cas_keyword(ps, "wide:"))
+        marker = 0x04;
+    if (cps_cas_keyword(ps, "shape:"))
+        marker |= 0x40;
     if (cps_cas_keyword(ps, "reg[")) {
         if (!cps_cas_number_of(ps, 8, false, &a) || !cps_cas_expect(ps, ',') ||
-            !cps_cas_number_of(ps, 8, false, &b))
+            !cps_cas_number_of(ps, 8, false, &b) || !cps_cas_expect(ps, ']'))
             return false;
         *out = 0x80ull << 56 | b << 8 | a;
-        return cps_cas_expect(ps, ']');
+    } else if (cps_cas_keyword(ps, "table[")) {
+        if (!named8(ps, 16, 0x20, out))
+            return false;
+    } else if (ps->end - ps->p > 4 &&
+               (!memcmp(ps->p, "sbuf", 4) || !memcmp(ps->p, "psum", 4))) {
+        if (!addr4(ps, &chip))
+            return false;
+        *out = chip;
+    } else if (!cps_cas_number_of(ps, 64, false, out)) {
+        return false;
     }
-    return cps_cas_number_of(ps, 64, false, out);
+    *out |= marker << 56;
+    return true;
 }
 
 // [step,..][num,..] with as many of each, at most `most`.
@@ -105,23 +145,113 @@ store4(uint8_t *p, uint32_t v)
         p[i] = (uint8_t)(v >> (8 * i));
 }
 
+// "->" and the address that an index leads to; false without a report when there is none.
+static bool
+leads_on(cps_cas *ps, uint32_t index, uint32_t *data, bool *bad)
+{
+    const char *from = ps->p;
+    *bad = false;
+    if (!cps_cas_keyword(ps, "->"))
+        return false;
+    *bad = !cps_addr_is_indirect(index);
+    if (*bad)
+        cps_cas_fail(ps, CPS_E9203, from, ps->p, "only an index: address leads to another");
+    else
+        *bad = !addr4(ps, data);
+    return !*bad;
+}
+
+// index->data[count] after the index: an indirect pattern of n bytes.
+static bool
+indirect(cps_cas *ps, uint32_t index, uint32_t data, uint8_t *p, unsigned n)
+{
+    const char *from = ps->p;
+    uint64_t count;
+    if (!cps_cas_expect(ps, '[') || !cps_cas_number_of(ps, 16, false, &count) ||
+        !cps_cas_expect(ps, ']'))
+        return false;
+    if (n < 12)
+        return cps_cas_fail(ps, CPS_E9204, from, ps->p, "no room here for an indirect pattern");
+    memset(p, 0, n);
+    store4(p, index);
+    store4(p + 4, data);
+    p[8] = (uint8_t)count;
+    p[9] = (uint8_t)(count >> 8);
+    return true;
+}
+
+static bool
+tensor(cps_cas *ps, cps_field f)
+{
+    const cps_field_row *r = &cps_fields[f];
+    cps_ap ap = {.nd = 0};
+    uint32_t data;
+    bool bad;
+    if (!addr4(ps, &ap.addr))
+        return false;
+    if (leads_on(ps, ap.addr, &data, &bad))
+        return indirect(ps, ap.addr, data, ps->b.b + r->byte, r->bits / 8u);
+    if (bad || !dims(ps, r->arg, &ap))
+        return false;
+    cps_isa_set_ap(&ps->b, f, &ap);
+    return true;
+}
+
 static bool
 mx(cps_cas *ps, uint8_t *p)
 {
     uint32_t data, scale;
-    uint64_t k, sign, base;
-    if (!addr4(ps, &data) || !cps_cas_expect(ps, '*') || !addr4(ps, &scale) ||
-        !cps_cas_expect(ps, '[') || !cps_cas_number_of(ps, 16, false, &k) ||
-        !cps_cas_expect(ps, ',') || !cps_cas_number_of(ps, 8, true, &sign) ||
-        !cps_cas_expect(ps, ',') || !cps_cas_number_of(ps, 8, false, &base) ||
+    uint64_t k, sign = 0, base, rest = 0;
+    bool bad;
+    if (!addr4(ps, &data))
+        return false;
+    memset(p, 0, 16);
+    store4(p, data);
+    bool by_index = leads_on(ps, data, &data, &bad);
+    if (bad)
+        return false;
+    p += by_index ? 4 : 0;
+    if (!cps_cas_expect(ps, '*') || !addr4(ps, &scale) || !cps_cas_expect(ps, '[') ||
+        !cps_cas_number_of(ps, 16, false, &k) || !cps_cas_expect(ps, ',') ||
+        (!by_index && (!cps_cas_number_of(ps, 8, true, &sign) || !cps_cas_expect(ps, ','))) ||
+        !cps_cas_number_of(ps, 8, false, &base) ||
+        (cps_cas_accept(ps, ',') && !cps_cas_number_of(ps, by_index ? 8 : 32, false, &rest)) ||
         !cps_cas_expect(ps, ']'))
         return false;
     store4(p, data);
     store4(p + 4, scale);
     p[8] = (uint8_t)k;
     p[9] = (uint8_t)(k >> 8);
-    p[10] = (uint8_t)sign;
+    p[10] = (uint8_t)(by_index ? rest : sign);
     p[11] = (uint8_t)base;
+    if (!by_index)
+        store4(p + 12, (uint32_t)rest);
+    return true;
+}
+
+// Names of masks and numbers joined by '|'; a mask of several bits takes ":value".
+static bool
+flags(cps_cas *ps, unsigned e, uint64_t *out)
+{
+    *out = 0;
+    do {
+        const char *from = ps->p;
+        unsigned mask;
+        bool number = from < ps->end && *from >= '0' && *from <= '9';
+        if (!cps_cas_named(ps, CPS_FK_ENUM, e, 256, &mask))
+            return false;
+        uint64_t v = mask;
+        if (!number && (mask & (mask - 1))) {
+            unsigned low = mask & (0 - mask);
+            if (!cps_cas_expect(ps, ':') || !cps_cas_number_of(ps, 8, false, &v))
+                return false;
+            if (v > mask / low)
+                return cps_cas_fail(ps, CPS_E9204, from, ps->p, "at most %u fits here",
+                                    mask / low);
+            v *= low;
+        }
+        *out |= v;
+    } while (cps_cas_accept(ps, '|'));
     return true;
 }
 
@@ -170,7 +300,10 @@ scalar(cps_cas *ps, const cps_field_row *r, uint32_t *out)
         for (const char *s = from; s < end && !hex; s++)
             real = real || *s == '.' || *s == 'e' || *s == 'n'; // 0.5, 1e9, inf, nan
         double d;
-        if (real) {
+        if (real && cps_cas_symbol(ps, &v, &neg)) {
+            if (neg || v > 0xFFFFFFFFu)
+                return cps_cas_fail(ps, CPS_E9204, from, ps->p, "number does not fit 32 bits");
+        } else if (real) {
             if (!cps_parse_double(from, (size_t)(end - from), &d))
                 return cps_cas_fail(ps, CPS_E9203, from, end, "expected a number");
             v = cps_f32_bits((float)d);
@@ -189,6 +322,26 @@ scalar(cps_cas *ps, const cps_field_row *r, uint32_t *out)
     if (cps_fields[r->source].arg == CPS_ENUM_IMM_SRC_N && form <= 1)
         form = 1 - form;
     return imply(ps, (cps_field)r->source, 0xFF, form, from);
+}
+
+bool
+cps_cas_constant(cps_cas *ps, uint64_t *out, bool *neg)
+{
+    static const cps_field_row plain = {.name = "value"};
+    const char *end = cps_cas_chunk_end(ps, ps->p);
+    uint32_t v;
+    *neg = false;
+    size_t n = (size_t)(end - ps->p);
+    bool place = n && (*ps->p == 's' || *ps->p == 'p') && memchr(ps->p, '[', n);
+    bool hex = n > 1 && ps->p[0] == '0' && (ps->p[1] | 0x20) == 'x';
+    bool digits = n && (*ps->p == '-' || (*ps->p >= '0' && *ps->p <= '9')) && !hex;
+    bool real = digits && (memchr(ps->p, '.', n) || memchr(ps->p, 'e', n));
+    if (!place && !real)
+        return cps_cas_number(ps, out, neg);
+    if (!(place ? addr4(ps, &v) : scalar(ps, &plain, &v)))
+        return false;
+    *out = v;
+    return true;
 }
 
 static bool
@@ -291,6 +444,10 @@ cps_cas_value(cps_cas *ps, cps_field f)
             return false;
         v = a | b << 4;
         break;
+    case CPS_FK_FLAGS:
+        if (!flags(ps, r->arg, &v))
+            return false;
+        break;
     case CPS_FK_DTYPE:
     case CPS_FK_ALU:
     case CPS_FK_ENUM:
@@ -318,10 +475,7 @@ cps_cas_value(cps_cas *ps, cps_field f)
     case CPS_FK_BYTES:
         return cps_cas_bytes(ps, p, n);
     case CPS_FK_TENSOR:
-        if (!addr4(ps, &ap.addr) || !dims(ps, r->arg, &ap))
-            return false;
-        cps_isa_set_ap(&ps->b, f, &ap);
-        return true;
+        return tensor(ps, f);
     case CPS_FK_DATA4D:
         if (!cps_cas_number_of(ps, 32, true, &v) || !dims(ps, r->arg, &ap))
             return false;

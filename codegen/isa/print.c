@@ -79,6 +79,14 @@ put_bytes(line *l, const uint8_t *b, unsigned n)
 
 /* ---- values ---- */
 
+static bool
+is_zero(const uint8_t *p, unsigned n)
+{
+    while (n && p[n - 1] == 0)
+        n--;
+    return n == 0;
+}
+
 // A float where its text gives the bits back, else hexadecimal.
 static void
 put_f32(line *l, uint32_t bits)
@@ -120,41 +128,94 @@ put_place(line *l, const char *space, unsigned partition, unsigned byte)
 }
 
 static void
-put_addr4(line *l, uint32_t a)
+put_on_chip(line *l, uint32_t a)
 {
-    if (a < CPS_PSUM_BASE) {
+    if (a < CPS_PSUM_BASE)
         put_place(l, "sbuf", a / CPS_SBUF_STRIDE, a % CPS_SBUF_STRIDE);
-    } else if (a < CPS_PSUM_BASE + 128 * CPS_PSUM_STRIDE) {
+    else
         put_place(l, "psum", cps_addr_partition(a), cps_addr_byte(a));
-    } else if ((a & 0xFFFFFF00u) == 0x80000000u) {
-        put(l, "reg[");
-        put_u(l, a & 0xFF);
-        put_c(l, ']');
-    } else {
-        put_hex(l, a);
-    }
 }
 
-// Variables with an offset, register pairs, else the number (markers in byte 7).
+static void
+put_addr4(line *l, uint32_t a)
+{
+    uint32_t at = a & CPS_ADDR_BITS, both = CPS_ADDR_INDEX | CPS_ADDR_SHAPE;
+    bool reg = a & CPS_ADDR_REG;
+    if ((a & both) == both || at >= (reg ? 256 : CPS_PSUM_END)) {
+        put_hex(l, a);
+        return;
+    }
+    if (a & both)
+        put(l, a & CPS_ADDR_INDEX ? "index:" : "shape:");
+    if (!reg) {
+        put_on_chip(l, at);
+        return;
+    }
+    put(l, "reg[");
+    put_u(l, at);
+    put_c(l, ']');
+}
+
+static uint32_t
+load4(const uint8_t *p)
+{
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+// A name with a number and an offset: var[7+0x40].
+static void
+put_named(line *l, const char *name, uint32_t id, uint32_t offset)
+{
+    put(l, name);
+    put_u(l, id);
+    if (offset) {
+        put_c(l, '+');
+        put_hex(l, offset);
+    }
+    put_c(l, ']');
+}
+
+// The marker in byte 7 says what bytes 0 to 6 are; what fits no form is a number.
 static void
 put_addr8(line *l, uint64_t a)
 {
-    if (a >> 56 == 0x10) {
-        put(l, "var[");
-        put_u(l, a >> 32 & 0xFFFFFF);
-        if ((uint32_t)a) {
-            put_c(l, '+');
-            put_hex(l, (uint32_t)a);
-        }
-        put_c(l, ']');
-    } else if (a >> 16 == 0x800000000000ull) {
+    unsigned m = (unsigned)(a >> 56), form = m & 0xBB;
+    uint32_t low = (uint32_t)a, high = (uint32_t)(a >> 32) & 0xFFFFFF;
+    bool pair = form == 0x80 && low < 0x10000 && !high;
+    bool table = form == 0x20 && high < 0x10000;
+    bool by_reg = form == 0x28 && high < 0x10000 && low < 256;
+    if (m == 0x10) {
+        put_named(l, "var[", high, low);
+        return;
+    }
+    if (!pair && !table && !by_reg && (m & 0xB8)) {
+        put_hex(l, a);
+        return;
+    }
+    if (m & 0x04)
+        put(l, "wide:");
+    if (m & 0x40)
+        put(l, "shape:");
+    if (pair) {
         put(l, "reg[");
-        put_u(l, a & 0xFF);
+        put_u(l, low & 0xFF);
         put_c(l, ',');
-        put_u(l, a >> 8 & 0xFF);
+        put_u(l, low >> 8);
+        put_c(l, ']');
+    } else if (table) {
+        put_named(l, "table[", high, low);
+    } else if (by_reg) {
+        put(l, "table[");
+        put_u(l, high);
+        put(l, "+r");
+        put_u(l, low);
         put_c(l, ']');
     } else {
-        put_hex(l, a);
+        a &= 0x03FFFFFFFFFFFFFFull;
+        if (a < CPS_PSUM_END)
+            put_on_chip(l, (uint32_t)a);
+        else
+            put_hex(l, a);
     }
 }
 
@@ -177,21 +238,74 @@ put_dims(line *l, const cps_ap *ap, int16_t idle)
     put_c(l, ']');
 }
 
+// index->data[count] of a pattern in n bytes; false when it is not of that form.
+static bool
+put_indirect(line *l, const uint8_t *p, unsigned n)
+{
+    if (n < 12 || !cps_addr_is_indirect(load4(p)) || !is_zero(p + 10, n - 10))
+        return false;
+    put_addr4(l, load4(p));
+    put(l, "->");
+    put_addr4(l, load4(p + 4));
+    put_c(l, '[');
+    put_u(l, (unsigned)(p[8] | p[9] << 8));
+    put_c(l, ']');
+    return true;
+}
+
+// data*scale[count,step,scale partition], and index->data*scale[count,scale partition].
 static void
 put_mx(line *l, const uint8_t *p)
 {
-    put_addr4(l, (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-                     (uint32_t)p[3] << 24);
+    bool indirect = cps_addr_is_indirect(load4(p));
+    if (indirect) {
+        put_addr4(l, load4(p));
+        put(l, "->");
+        p += 4;
+    }
+    put_addr4(l, load4(p));
     put_c(l, '*');
-    put_addr4(l, (uint32_t)p[4] | (uint32_t)p[5] << 8 | (uint32_t)p[6] << 16 |
-                     (uint32_t)p[7] << 24);
+    put_addr4(l, load4(p + 4));
     put_c(l, '[');
     put_u(l, (unsigned)(p[8] | p[9] << 8));
     put_c(l, ',');
-    put_s(l, (int8_t)p[10]);
-    put_c(l, ',');
+    if (!indirect) {
+        put_s(l, (int8_t)p[10]);
+        put_c(l, ',');
+    }
     put_u(l, p[11]);
+    uint32_t rest = indirect ? p[10] : load4(p + 12); // reserved
+    if (rest) {
+        put_c(l, ',');
+        put_hex(l, rest);
+    }
     put_c(l, ']');
+}
+
+// Masks of an enum joined by '|', those of several bits with their value.
+static void
+put_flags(line *l, unsigned e, unsigned v)
+{
+    bool some = false;
+    for (unsigned i = cps_enums[e].first; i < cps_enums[e + 1].first && v; i++) {
+        unsigned mask = cps_enumvals[i].wire;
+        if (!(v & mask))
+            continue;
+        if (some)
+            put_c(l, '|');
+        put(l, cps_enumvals[i].name);
+        if (mask & (mask - 1)) {
+            put_c(l, ':');
+            put_u(l, (v & mask) / (mask & (0 - mask)));
+        }
+        v &= ~mask;
+        some = true;
+    }
+    if (some && !v)
+        return;
+    if (some)
+        put_c(l, '|');
+    put_hex(l, v);
 }
 
 static void
@@ -268,14 +382,6 @@ put_scalar(line *l, const cps_bundle *b, const cps_field_row *r, uint32_t v, uns
 
 /* ---- fields ---- */
 
-static bool
-is_zero(const uint8_t *p, unsigned n)
-{
-    while (n && p[n - 1] == 0)
-        n--;
-    return n == 0;
-}
-
 static unsigned
 dtype_of(const cps_bundle *b, const cps_field_row *r)
 {
@@ -332,6 +438,9 @@ put_value(line *l, const cps_bundle *b, cps_field f)
     case CPS_FK_HEX:
         put_hex(l, v);
         break;
+    case CPS_FK_FLAGS:
+        put_flags(l, r->arg, (unsigned)v);
+        break;
     case CPS_FK_DTYPE:
         put_dtype(l, (unsigned)v);
         break;
@@ -368,6 +477,8 @@ put_value(line *l, const cps_bundle *b, cps_field f)
         put_bytes(l, p, n);
         break;
     case CPS_FK_TENSOR:
+        if (put_indirect(l, p, n))
+            break;
         cps_isa_get_ap(b, f, &ap);
         put_addr4(l, ap.addr);
         put_dims(l, &ap, 1);
@@ -470,6 +581,7 @@ cps_isa_print(const cps_bundle *b, cps_gen g, cps_buf *out)
     unsigned fmt = cps_insns[insn].format;
     unsigned first = cps_formats[fmt].first, end = cps_formats[fmt + 1].first;
     uint64_t covered = 0xFFF; // header and sync band
+    const cps_sync_band *second = cps_sync_second(fmt);
     put(&l, cps_insns[insn].name);
     for (unsigned f = first; f < end; f++)
         if (cps_fields[f].kind == CPS_FK_ACTFN && cps_actfn_name(b->b[cps_fields[f].byte])) {
@@ -479,8 +591,8 @@ cps_isa_print(const cps_bundle *b, cps_gen g, cps_buf *out)
     for (unsigned f = first; f < end; f++) {
         const cps_field_row *r = &cps_fields[f];
         covered |= cover(r);
-        if (fmt == CPS_FMT_CTRL_ES && f >= (unsigned)CPS_F_CTRL_ES_wait_mode)
-            continue; // the extended band, below
+        if (second && cps_sync_has(second, (cps_field)f))
+            continue; // below
         if (hidden(b, r) || !needed(b, r) ||
             (r->kind == CPS_FK_ACTFN && cps_actfn_name(b->b[r->byte])))
             continue;
@@ -503,8 +615,8 @@ cps_isa_print(const cps_bundle *b, cps_gen g, cps_buf *out)
     }
     if (!is_zero(b->b + 4, 8))
         put_band(&l, b, &cps_sync_bands[0], "hdr.");
-    if (fmt == CPS_FMT_CTRL_ES)
-        put_band(&l, b, &cps_sync_bands[1], "");
+    if (second)
+        put_band(&l, b, second, "");
     cps_assert((size_t)(l.p - l.text) <= sizeof l.text);
     cps_buf_put(out, l.text, (size_t)(l.p - l.text));
 }

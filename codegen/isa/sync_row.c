@@ -46,10 +46,10 @@ cps_update_row(unsigned wire)
 }
 
 const cps_sync_band cps_sync_bands[2] = {
-    {CPS_F_EVENTS_wait_mode, CPS_F_EVENTS_wait_idx, CPS_F_EVENTS_semaphore_value,
-     CPS_F_EVENTS_update_mode, CPS_F_EVENTS_update_idx, CPS_F_EVENTS_semaphore_value, "wait",
-     "then"},
-    {CPS_F_CTRL_ES_wait_mode, CPS_F_CTRL_ES_wait_idx, CPS_F_CTRL_ES_sem_wait_value,
-     CPS_F_CTRL_ES_update_mode, CPS_F_CTRL_ES_update_idx, CPS_F_CTRL_ES_sem_update_value,
-     "wait2", "then2"},
+    {CPS_FMT_EVENTS, CPS_F_EVENTS_wait_mode, CPS_F_EVENTS_wait_idx,
+     CPS_F_EVENTS_semaphore_value, CPS_F_EVENTS_update_mode, CPS_F_EVENTS_update_idx,
+     CPS_F_EVENTS_semaphore_value, "wait", "then"},
+    {CPS_FMT_CTRL_ES, CPS_F_CTRL_ES_wait_mode, CPS_F_CTRL_ES_wait_idx,
+     CPS_F_CTRL_ES_sem_wait_value, CPS_F_CTRL_ES_update_mode, CPS_F_CTRL_ES_update_idx,
+     CPS_F_CTRL_ES_sem_update_value, "wait2", "then2"},
 };

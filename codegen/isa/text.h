@@ -5,15 +5,25 @@
  *   operand  field=value in table order; absent ones have their default (0, or the documented
  *            constant). hdr.field= for header and sync bytes that have no other form
  *   value    12  -3  0x1f  0.5  name  "text"  [1,2]  0x00ff (bytes, trailing zeros left out)
+ *            START|END  REG:5|ENABLED (groups of bits, by name and value)
  *   pattern  [dtype@]address[step,..][count,..]: X first; trailing dims of step 1 and count 1
- *            are left out
- *   address  sbuf[p32+0x100]  psum[p0+0x800]  reg[5]  0x40000100  var[7+0x40]
+ *            are left out. index:address->address[count] where indices pick the elements;
+ *            base[step,..][count,..] for affine patterns; data*scale[count,step,scale partition]
+ *            for MX types, with index:address-> in front and without step when indexed
+ *   address  sbuf[p32+0x100]  psum[p0+0x800]  0x40000100  reg[5] (the register holds it)
+ *            shape:address (steps and counts come from registers)  index:address
+ *            of 64 bits: var[7+0x40] (before loading)  reg[4,5]  table[7+0x40]  table[7+r5]
+ *            shape:..  wide:..
  *   scalar   [dtype@]0.5 or 0x.. (inline)  [dtype@]ptr[0x1000]  [dtype@]reg[5]: the form sets
  *            the field that says where the scalar is
  *   wait     wait S[4]>=1   wait S[4]>=r5   wait E[3]--
  *   then     then S[5]+=1@complete   then S[5]++@read
  *
  * wait2 and then2 are the second band of EVENT_SEMAPHORE. One sync value serves wait and then.
+ *
+ * Written by hand, text may also define names, which stand wherever a number does:
+ *   .set NAME VALUE   a number, an address or a float; from this line on
+ *   NAME:             the next instruction; the distance to it in instructions (branch=NAME)
  */
 #ifndef CPS_ISA_TEXT_H
 #define CPS_ISA_TEXT_H

@@ -168,7 +168,7 @@ the_look(void)
                                   "bias=fp32@ptr[0x1000] dst=fp32@sbuf[p0+0x4000][1][256]"},
         {"matmul_tile32",
          "MATMUL src=bf16@sbuf[p32][1][64] num_active_rows=32 num_active_cols=32 "
-         "psum_accumulate_flags=0x3 row_grp=0x2 col_grp=0x4 dst=psum[p64+0x800][1][64]"},
+         "psum_accumulate_flags=START|END row_grp=0x2 col_grp=0x4 dst=psum[p64+0x800][1][64]"},
         {"reduce_max_x",
          "TENSOR_REDUCE_ARITH src=fp32@sbuf[p0][1,64][64,8] ch=128 op=max op_dim=X "
          "dst=fp32@sbuf[p0+0x4000][1][8]"},
@@ -263,6 +263,143 @@ hand_written(void)
     cps_buf_fini(&a);
 }
 
+// Forms of addresses and patterns, each in both directions.
+static void
+forms(void)
+{
+    static const struct {
+        const char *line;
+        unsigned at; // of the bytes below
+        const char *bytes;
+    } want[] = {
+        {"COPY src=bf16@reg[5][1][8] ch=1 dst=bf16@sbuf[p0][1][8]", 12, "05000080"},
+        {"COPY src=bf16@shape:sbuf[p32+0x10][3][4] ch=1 dst=bf16@sbuf[p0][1][8]", 12,
+         "10008040"},
+        {"COPY src=bf16@shape:reg[9][3][4] ch=1 dst=bf16@sbuf[p0][1][8]", 12, "090000c0"},
+        {"COPY src=bf16@index:sbuf[p0+0x100]->sbuf[p0+0x4000][512] ch=1 "
+         "dst=bf16@sbuf[p0][1][8]",
+         12,
+         "00010020"
+         "00400000"
+         "0002"
+         "00000000000000000000"},
+        {"COPY src=bf16@index:reg[3]->psum[p64][7] ch=1 dst=bf16@sbuf[p0][1][8]", 12,
+         "030000a0"
+         "00002002"
+         "0700"},
+        {"COPY src=bf16@index:sbuf[p0][1][2] ch=1 dst=bf16@sbuf[p0][1][8]", 12,
+         "00000020"
+         "0100"
+         "0100"
+         "0100"
+         "0100"
+         "0200"
+         "0100"
+         "0100"
+         "0100"},
+        {"INDIRECT_COPY src_idx=index:sbuf[p0+0x40] src=bf16@sbuf[p0] src_num_elem=16 ch=16 "
+         "dst=bf16@sbuf[p0][1][8]",
+         12,
+         "40000020"
+         "00000000"
+         "1000"},
+        {"LDWEIGHTS_MX src=fp8e5m2@sbuf[p0+0x80]*sbuf[p0+0x4000][64,1,4] num_active_rows=128",
+         16,
+         "80000000"
+         "00400000"
+         "4000"
+         "01"
+         "04"
+         "00000000"},
+        {"LDWEIGHTS_MX src=fp8e5m2@sbuf[p0]*sbuf[p0][64,-1,0,0x5] num_active_rows=128", 16,
+         "00000000"
+         "00000000"
+         "4000"
+         "ff"
+         "00"
+         "05000000"},
+        {"LDWEIGHTS_MX src=fp4e2m1_x4@index:sbuf[p0]->sbuf[p0+0x80]*sbuf[p0+0x40][64,4]", 16,
+         "00000020"
+         "80000000"
+         "40000000"
+         "4000"
+         "00"
+         "04"},
+        {"DMA_MEMCPY src=var[7+0x40] dst=sbuf[p1+0x8]", 16, "4000000007000010"},
+        {"DMA_MEMCPY src=reg[4,5]", 16, "0405000000000080"},
+        {"DMA_MEMCPY src=shape:reg[4,5]", 16, "04050000000000c0"},
+        {"DMA_MEMCPY src=wide:reg[4,5]", 16, "0405000000000084"},
+        {"DMA_MEMCPY src=table[7+0x40]", 16, "4000000007000020"},
+        {"DMA_MEMCPY src=table[7+r5]", 16, "0500000007000028"},
+        {"DMA_MEMCPY src=shape:table[7]", 16, "0000000007000060"},
+        {"DMA_MEMCPY src=shape:0x123456789", 16, "8967452301000040"},
+        {"DMA_MEMCPY src=psum[p2+0x10]", 16, "1000010200000000"},
+        {"DMA_MEMCPY src=0x900000000000000a", 16, "0a00000000000090"},
+        {"DMA_MEMCPY dma_configs=PRIORITY:3|0x10 src_bound_reg=REG:5|ENABLED", 12, "13"},
+        {"DMA_MEMCPY src_bound_reg=REG:5|QUIET|ENABLED", 38, "c5"},
+        {"DMA_INDIRECT flags=MODE:2|NON_UNIQUE_DST|GATHER_DIM:3", 15, "3a"},
+        {"MATMUL src=bf16@sbuf[p0][1][8] psum_accumulate_flags=START|END|0x8 "
+         "dst=psum[p0][1][8]",
+         43, "0b"},
+        {"MATMUL src=bf16@sbuf[p0][1][8] flags=SCALAR:2|SEED:1|TRANSPOSE dst=psum[p0][1][8]",
+         42, "26"},
+        {"BATCH_NORM_GRAD_ACCUMULATE2 imm0=fp32@0x40 src0=bf16@sbuf[p0][1][8] "
+         "src1=bf16@sbuf[p0][1][8] dst=fp32@sbuf[p0][1][3] imm1=fp32@0x80 "
+         "imm0_imm1_src=IMM0:1|IMM1:2",
+         62, "21"},
+    };
+    for (size_t i = 0; i < cps_countof(want); i++) {
+        cps_buf out = {0}, text = {0};
+        CHECK(cps_isa_parse(want[i].line, strlen(want[i].line), 0, CPS_V4, diags, &out));
+        CHECK_INT(out.n, CPS_BUNDLE_BYTES);
+        if (out.n == CPS_BUNDLE_BYTES) {
+            char hex[129];
+            size_t n = strlen(want[i].bytes);
+            for (unsigned k = 0; k < n / 2; k++)
+                snprintf(hex + 2 * k, 3, "%02x", (uint8_t)out.data[want[i].at + k]);
+            CHECK_STR(hex, want[i].bytes);
+            cps_isa_print((const cps_bundle *)out.data, CPS_V4, &text);
+            CHECK_STR(text.data, want[i].line);
+        }
+        cps_buf_fini(&out);
+        cps_buf_fini(&text);
+    }
+}
+
+static void
+symbols(void)
+{
+    cps_buf a = {0}, b = {0};
+    static const char text[] =
+        ".set COUNT 0x10   // elements\n"
+        ".set input sbuf[p32+0x100]\n"
+        ".set eps 1e-6\n"
+        ".set done 4\n"
+        "MOVE num_mov=1 dtype=i32 source=IMMEDIATE dst_regs=[2] imm=[COUNT]\n"
+        "loop:\n"
+        "  CAST src=fp32@input[1][COUNT] ch=32 dst=bf16@sbuf[p0+COUNT][1][COUNT]\n"
+        "  TENSOR_SCALAR_ARITH src=fp32@input[1][1] ch=32 op0=add imm0=eps "
+        "dst=fp32@input[1][1] then S[done]++@complete\n"
+        "  COMPARE_BRANCH cmp_op=EQ_IMM target_mode=RELATIVE_IMMEDIATE branch=out\n"
+        "  COMPARE_BRANCH target_mode=RELATIVE_IMMEDIATE branch=loop\n"
+        "out: NOP\n";
+    static const char plain[] =
+        "MOVE num_mov=1 dtype=i32 source=IMMEDIATE dst_regs=[2] imm=[16]\n"
+        "CAST src=fp32@sbuf[p32+0x100][1][16] ch=32 dst=bf16@sbuf[p0+0x10][1][16]\n"
+        "TENSOR_SCALAR_ARITH src=fp32@sbuf[p32+0x100][1][1] ch=32 op0=add imm0=1e-6 "
+        "dst=fp32@sbuf[p32+0x100][1][1] then S[4]++@complete\n"
+        "COMPARE_BRANCH cmp_op=EQ_IMM target_mode=RELATIVE_IMMEDIATE branch=2\n"
+        "COMPARE_BRANCH target_mode=RELATIVE_IMMEDIATE branch=-3\n"
+        "NOP\n";
+    CHECK(cps_isa_parse(text, sizeof text - 1, 0, CPS_V3, diags, &a));
+    CHECK(cps_isa_parse(plain, sizeof plain - 1, 0, CPS_V3, diags, &b));
+    CHECK_INT(a.n, 6 * CPS_BUNDLE_BYTES);
+    CHECK(a.n == b.n && memcmp(a.data, b.data, b.n) == 0);
+    CHECK_INT(cps_diags_count(diags), 0);
+    cps_buf_fini(&a);
+    cps_buf_fini(&b);
+}
+
 static void
 bad_text(void)
 {
@@ -314,6 +451,21 @@ bad_text(void)
         {"COPY ch=3 ch=4", CPS_E9206, "ch"},
         {".bytes 0011", CPS_E9207, "0011"},
         {".bytes", CPS_E9207, NULL},
+        {"COPY src=sbuf[p0]->sbuf[p0][8]", CPS_E9203, "->"},
+        {"COPY src=index:sbuf[p0]->sbuf[p0][1][8]", CPS_E9203, NULL},
+        {"ACTIVATION_READ_ACCUMULATOR dst=index:sbuf[p0]->sbuf[p0][8]", CPS_E9204, "[8]"},
+        {"COPY src=shape:frob[1][1]", CPS_E9203, "frob[1][1]"},
+        {"DMA_MEMCPY src=table[65536]", CPS_E9204, "65536"},
+        {"DMA_MEMCPY src=reg[4]", CPS_E9203, "]"},
+        {"MATMUL psum_accumulate_flags=START|FROB", CPS_E9203, "FROB"},
+        {"MATMUL flags=SCALAR", CPS_E9203, NULL},
+        {"MATMUL flags=SCALAR:4", CPS_E9204, "SCALAR:4"},
+        {"LDWEIGHTS_MX src=sbuf[p0][1][8]", CPS_E9203, NULL},
+        {".set", CPS_E9203, NULL},
+        {".set 3 4", CPS_E9203, "3"},
+        {".set a", CPS_E9203, NULL},
+        {".set a 1 2", CPS_E9203, "2"},
+        {"COPY ch=nowhere", CPS_E9203, "nowhere"},
     };
     for (size_t i = 0; i < cps_countof(bad); i++) {
         cps_buf out = {0};
@@ -336,6 +488,10 @@ bad_text(void)
                 col = strlen("COPY src=sbuf[p0");
             else if (strcmp(bad[i].at, "x") == 0 && strstr(bad[i].line, "sbuf"))
                 col = n - 1;
+            else if (strcmp(bad[i].at, "2") == 0)
+                col = n - 1;
+            else if (strcmp(bad[i].at, "[8]") == 0)
+                col = n - 3;
             memset(mark + 2, ' ', col);
             mark[2 + col] = '^';
             memset(mark + 3 + col, '~', strlen(bad[i].at) - 1);
@@ -408,6 +564,8 @@ main(void)
     floats();
     the_look();
     golden_listing();
+    forms();
+    symbols();
     hand_written();
     bad_text();
     damaged_text();
