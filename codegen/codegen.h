@@ -11,6 +11,8 @@
 typedef struct cps_codegen_opts {
     bool verify;         /* check every bundle with cps_isa_verify; findings are diagnostics */
     bool keep_order;     /* issue in the order written: no scheduling */
+    unsigned lookahead;  /* replays: order as a list scheduler that looks so many instructions
+                            ahead and leaves stalls on an engine's own results; 0: ours */
     unsigned semaphores; /* at most so many semaphores; 0: all the target has */
     /* Called after each pass that leaves a tile program, for dumps and verifiers. May be NULL.
      * False stops the compilation. */

@@ -26,8 +26,9 @@ typedef struct job {
     bool dma, store, done;
     cps_ps occupy; // the engine, or the queue of a transfer
     cps_ps length; // until others see the result, at best
-    cps_ps cross, bytes_ps;
+    cps_ps cross, self, bytes_ps;
     cps_ps ready;          // when all it waits for is visible; grows as those are placed
+    cps_ps own;            // when results of its own engine are there (replays)
     uint32_t missing;      // dependences not placed yet
     CPS_VEC(uint32_t) out; // jobs that wait for it
     CPS_VEC(uint32_t) in;  // jobs it waits for
@@ -113,6 +114,7 @@ unit_cost(order *o, const cps_tinst *x, job *j)
     cps_tile_cost(o->g, x, (cps_engine)x->engine, &c);
     j->occupy = c.occupy;
     j->cross = CPS_MAX(c.cross, j->occupy);
+    j->self = c.self;
     j->length = j->cross + ns(o->g->t->sync_semaphore_ns);
 }
 
@@ -277,6 +279,37 @@ choose(const order *o, const lane *lanes, lane *l)
     }
 }
 
+// Another compiler's scheduler, for replays of what it made: the first of the next instructions
+// that no other engine holds up, even if it must stall for its own engine's last result; when
+// all are held up, the one let go first. Transfers keep the order written. Published kernels
+// fit a look-ahead of 32 to 64, and their dependent vector instructions stand back to back.
+static void
+choose_ahead(const order *o, lane *l)
+{
+    uint32_t seen = 0;
+    cps_ps best = 0;
+    l->some = l->stale = false;
+    for (uint32_t i = l->head; i < l->jobs.n && seen < o->g->o.lookahead; i++) {
+        const job *j = &o->jobs[l->jobs.data[i]];
+        if (j->done)
+            continue;
+        seen++;
+        if (j->missing == 0) {
+            cps_ps at = CPS_MAX(l->free, j->ready);
+            if (!l->some || at < best) {
+                l->some = true;
+                l->best = l->jobs.data[i];
+                best = at;
+                l->when = CPS_MAX(at, j->own);
+            }
+            if (at <= l->free)
+                return;
+        }
+        if (j->dma)
+            return;
+    }
+}
+
 static void
 place_job(order *o, lane *lanes, lane *l, cps_ps *pipe)
 {
@@ -299,6 +332,8 @@ place_job(order *o, lane *lanes, lane *l, cps_ps *pipe)
         job *w = &o->jobs[j->out.data[k]];
         // In the datapath of one engine a result is there when its turn comes.
         bool same = w->engine == j->engine && !w->dma && !j->dma;
+        if (same)
+            w->own = CPS_MAX(w->own, when + j->self);
         w->ready = CPS_MAX(w->ready, same ? when + j->occupy : visible);
         w->missing--;
         lanes[w->engine].stale = true;
@@ -324,7 +359,7 @@ schedule(order *o, uint32_t from, uint32_t to)
         lane *l = NULL;
         for (int e = 0; e < CPS_ENGINES; e++) {
             if (lanes[e].stale)
-                choose(o, lanes, &lanes[e]);
+                o->g->o.lookahead ? choose_ahead(o, &lanes[e]) : choose(o, lanes, &lanes[e]);
             if (lanes[e].some && (!l || lanes[e].when < l->when))
                 l = &lanes[e];
         }

@@ -2,6 +2,7 @@
 #include "frontend/execute.h"
 #include "frontend/model.h"
 #include "frontend/report.h"
+#include "frontend/validate.h"
 #include "runtime/pkg/package_plan.h"
 
 #include <inttypes.h>
@@ -249,6 +250,8 @@ cps_cmd_run(cps_cli *c)
 cps_exit
 cps_cmd_sim(cps_cli *c)
 {
+    if (cps_cli_has(c, CPS_OPT_VALIDATE))
+        return cps_validate(c);
     const char *path = one_arg(c);
     bool ok = true;
     unsigned checks = cps_cli_checks(c, &ok);

@@ -2,12 +2,12 @@
  *
  *   (leaf, resolved configuration, target)
  *      | key, cache: hit -> binary
- *      | miss: trace -> verify -> [codegen: legalise, engines, DMA, allocate, order, synchronise,
- *      |       encode] -> binary -> cache
+ *      | miss: trace -> verify -> [codegen: legalise, engines, DMA, allocate, order,
+ * synchronise, |       encode] -> binary -> cache
  *
  * Neither the tracer nor the back end knows that a cache exists. A key's components are every
- * input of the result: the build, the leaf's text, the instance, its configuration, the target's
- * facts. Paths, names in a model, time and verbosity are not among them. */
+ * input of the result: the build, the leaf's text, the instance, its configuration, the
+ * target's facts. Paths, names in a model, time and verbosity are not among them. */
 #include "frontend/compile.h"
 
 #include "build_id.h"
@@ -62,9 +62,8 @@ key_of(const cps_instance *i, const cps_candidate *k, cps_buf *parts)
 }
 
 static cps_tfunc *
-trace(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_candidate *k)
+trace(cps_cli *c, cps_registry *r, cps_arena *a, const cps_instance *i, const cps_candidate *k)
 {
-    cps_registry *r = cps_cli_registry(c);
     cps_tfunc *f = r->trace(r->self, a, i, k, 0, c->diags);
     if (!f || !cps_tile_verify(f, i->target, c->diags))
         return NULL;
@@ -82,7 +81,7 @@ bool
 cps_compile_tile(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_candidate *k,
                  cps_buf *text)
 {
-    cps_tfunc *f = trace(c, a, i, k);
+    cps_tfunc *f = trace(c, cps_cli_registry(c), a, i, k);
     if (f)
         cps_tile_print(f, false, text);
     return f != NULL;
@@ -116,7 +115,7 @@ cps_compile_kernel(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_ca
             o.after = check_after;
             o.ctx = (void *)(uintptr_t)i->target;
         }
-        cps_tfunc *f = trace(c, a, i, k);
+        cps_tfunc *f = trace(c, cps_cli_registry(c), a, i, k);
         cps_kbin *fresh = NULL;
         if (f && cps_codegen(a, f, i->target, &o, &fresh, c->diags)) {
             out->kbin = fresh;
@@ -130,9 +129,22 @@ cps_compile_kernel(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_ca
     return out->kbin != NULL;
 }
 
+const cps_kbin *
+cps_compile_replay(cps_cli *c, cps_arena *a, cps_registry *r, const cps_instance *i,
+                   const cps_candidate *k, const cps_codegen_opts *o)
+{
+    cps_kbin *out = NULL;
+    cps_arena *scratch = cps_arena_create();
+    cps_tfunc *f = trace(c, r, scratch, i, k);
+    if (f && !cps_codegen(a, f, i->target, o, &out, c->diags))
+        out = NULL;
+    cps_arena_destroy(scratch);
+    return out;
+}
+
 int
-cps_choose(cps_cli *c, const cps_instance *i, const char *force, cps_candidate **cand, unsigned *n,
-           const char **why)
+cps_choose(cps_cli *c, const cps_instance *i, const char *force, cps_candidate **cand,
+           unsigned *n, const char **why)
 {
     cps_registry *r = cps_cli_registry(c);
     *n = r->candidates(r->self, c->arena, i, cand, c->diags);
@@ -146,7 +158,8 @@ cps_choose(cps_cli *c, const cps_instance *i, const char *force, cps_candidate *
         known = known || !strcmp((*cand)[m].leaf, force);
     const char *on = i->target ? i->target->name : "host";
     if (!known) {
-        cps_error(c->diags, CPS_E1107, CPS_NOSPAN, "'%s' has no leaf '%s' on %s", i->op, force, on);
+        cps_error(c->diags, CPS_E1107, CPS_NOSPAN, "'%s' has no leaf '%s' on %s", i->op, force,
+                  on);
         for (unsigned m = 0; m < *n; m++)
             cps_note(c->diags, CPS_NOSPAN, "there is '%s'", (*cand)[m].leaf);
         return -1;

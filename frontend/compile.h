@@ -3,6 +3,7 @@
 #ifndef CPS_FRONTEND_COMPILE_H
 #define CPS_FRONTEND_COMPILE_H
 
+#include "codegen/codegen.h"
 #include "frontend/cli.h"
 #include "runtime/pkg/package.h"
 
@@ -16,6 +17,10 @@ typedef struct cps_compiled {
  * result lives in `a`. False after a diagnostic. */
 bool cps_compile_kernel(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_candidate *k,
                         cps_compiled *out);
+
+/* The same past the cache, with the back end's options as given: for replays. */
+const cps_kbin *cps_compile_replay(cps_cli *c, cps_arena *a, cps_registry *r, const cps_instance *i,
+                                   const cps_candidate *k, const cps_codegen_opts *o);
 
 /* The same, stopping early: the traced tile program as text. */
 bool cps_compile_tile(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_candidate *k,

@@ -1,5 +1,6 @@
 /* Build tool: `embed OUT ROOT FILE...` writes the kernel sources and their index as a C table.
  * FILEs are paths inside ROOT, in the order they shall have; the output depends on them alone.
+ * `embed --plain NAME OUT ROOT FILE...` writes the table NAME of sources only, and NAME_count.
  */
 #include "kernels/index.h"
 
@@ -102,31 +103,45 @@ put_targets(FILE *o, const cps_scan_item *x)
 int
 main(int argc, char **argv)
 {
+    const char *table = "cps_kernel_sources";
+    bool plain = argc > 2 && !strcmp(argv[1], "--plain");
+    if (plain) {
+        table = argv[2];
+        argv += 2;
+        argc -= 2;
+    }
     size_t n = argc > 3 ? (size_t)argc - 3 : 0, defs = 0;
     source *s = calloc(n + 1, sizeof(*s));
     FILE *o;
 
     if (argc < 3 || !s || !(o = fopen(argv[1], "wb"))) {
-        fprintf(stderr, "usage: embed OUT ROOT FILE...\n");
+        fprintf(stderr, "usage: embed [--plain NAME] OUT ROOT FILE...\n");
         return 1;
     }
     fputs("// Made by kernels/embed.c from the .cps files; do not edit.\n"
           "#include \"kernels/index.h\"\n#include \"kernels/registry.h\"\n\n",
           o);
+    if (plain)
+        fprintf(o, "extern const cps_source %s[];\nextern const unsigned %s_count;\n\n", table,
+                table);
     for (size_t i = 0; i < n; i++) {
         s[i].path = argv[i + 3];
         s[i].text = slurp(argv[2], s[i].path, &s[i].n);
         put_text(o, i, &s[i]);
     }
-    fputs("\nconst cps_source cps_kernel_sources[] = {\n", o);
+    fprintf(o, "\nconst cps_source %s[] = {\n", table);
     for (size_t i = 0; i < n; i++) {
         fputs("    {", o);
         quote(o, s[i].path, strlen(s[i].path));
         fprintf(o, ", text_%zu, %zu},\n", i, s[i].n);
     }
-    fprintf(o, "    {0, 0, 0}};\nconst unsigned cps_kernel_source_count = %zu;\n\n", n);
-    fputs("const cps_kernel_def cps_kernel_defs[] = {\n", o);
-    for (size_t i = 0; i < n; i++) {
+    if (plain)
+        fprintf(o, "    {0, 0, 0}};\nconst unsigned %s_count = %zu;\n", table, n);
+    else
+        fprintf(o, "    {0, 0, 0}};\nconst unsigned cps_kernel_source_count = %zu;\n\n", n);
+    if (!plain)
+        fputs("const cps_kernel_def cps_kernel_defs[] = {\n", o);
+    for (size_t i = 0; i < n && !plain; i++) {
         cps_scan_item x;
         for (size_t at = 0; cps_kernel_scan(s[i].text, s[i].n, &at, &x); defs++) {
             fprintf(o, "    {'%c', \"%.*s\", ", x.kind, (int)x.nname, x.name);
@@ -139,7 +154,8 @@ main(int argc, char **argv)
             fprintf(o, ", %zu},\n", i);
         }
     }
-    fprintf(o, "    {0, 0, 0, 0, 0}};\nconst unsigned cps_kernel_def_count = %zu;\n", defs);
+    if (!plain)
+        fprintf(o, "    {0, 0, 0, 0, 0}};\nconst unsigned cps_kernel_def_count = %zu;\n", defs);
     if (fclose(o) != 0)
         return 1;
     for (size_t i = 0; i < n; i++)

@@ -253,3 +253,35 @@ rec_end(cps_sim *s)
     for (unsigned psum = 0; psum < 2; psum++)
         end_lives(s, psum, 0, s->rec->ngran[psum]);
 }
+
+/* ---- for readers outside ---- */
+
+unsigned
+cps_sim_events(const cps_sim *s)
+{
+    return s->rec ? s->rec->insn.n + s->rec->xfer.n : 0;
+}
+
+bool
+cps_sim_event_at(const cps_sim *s, unsigned i, cps_sim_event *out)
+{
+    if (i < s->rec->insn.n) {
+        const rec_insn *r = &s->rec->insn.data[i];
+        *out = (cps_sim_event){.insn = &r->by->b,
+                               .engine = (cps_engine)r->by->engine,
+                               .start = r->start,
+                               .end = r->free,
+                               .seen = r->done};
+        return r->by->sem->kind != SEM_SEQ;
+    }
+    const rec_xfer *x = &s->rec->xfer.data[i - s->rec->insn.n];
+    *out = (cps_sim_event){.insn = &x->by->b,
+                           .engine = (cps_engine)x->by->engine,
+                           .transfer = true,
+                           .store = x->to_var,
+                           .trigger = x->trigger,
+                           .start = x->first,
+                           .end = x->last,
+                           .seen = x->seen};
+    return true;
+}

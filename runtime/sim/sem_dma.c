@@ -73,7 +73,8 @@ move_packet(cps_sim *s, const xfer *x, unsigned ring_no, const packet *p)
     const ring *r = &x->b->ring[ring_no];
     const item *it = &x->b->items.data[p->item];
     bool watch = s->opts.checks & CPS_CHECK_UNINIT;
-    for (uint32_t k = p->first; k < p->first + p->n; k++) {
+    uint32_t n = s->opts.no_data ? 0 : p->n;
+    for (uint32_t k = p->first; k < p->first + n; k++) {
         const desc16 *sd = &r->m2s.data[k], *dd = &r->s2m.data[k];
         uint32_t fl = sd->w0 & 0xFFFF, tl = dd->w0 & 0xFFFF;
         fl = fl ? fl : 65536;
@@ -221,13 +222,15 @@ dma_submit(cps_sim *s, engine *e, const insn *i, block *b)
     x->trigger = s->now;
     x->left = (uint8_t)n;
     x->vc = e->vc;
-    q->vc = vc_join(s, q->vc, e->vc);
+    bool races = s->opts.checks & CPS_CHECK_RACES;
+    if (races)
+        q->vc = vc_join(s, q->vc, e->vc);
     cps_ps issue = CPS_MAX(s->now, q->issue_free);
     q->issue_free = issue + ns_ps(s->t->dma_issue_ns);
     cps_ps first = issue + ns_ps(s->t->dma_start_ns);
     s->rep.dma_transfers++;
     int32_t share = b->increment % n == 0 ? (int32_t)(b->increment / n) : b->increment;
-    if (b->increment)
+    if (b->increment && races)
         sync_issue(s, b->semaphore, CPS_ENGINES + b->queue, b->increment, share, q->vc, 0,
                    x->seq, i);
     if (s->rec)
@@ -242,7 +245,7 @@ dma_submit(cps_sim *s, engine *e, const insn *i, block *b)
         else
             q->fifo[r].head = x;
         q->fifo[r].tail = x;
-        if (s->opts.checks & CPS_CHECK_RACES)
+        if (races)
             race_transfer(s, x, r);
         ev_push(s, (event){.t = x->at[r].start, .kind = EV_DMA_START, .a = (uint8_t)r});
     }

@@ -28,6 +28,8 @@ typedef enum cps_probe_kind { CPS_PROBE_BEFORE, CPS_PROBE_AFTER, CPS_PROBE_MOVED
 typedef struct cps_sim_opts {
     unsigned checks;
     bool trace;            /* keep records of instructions, transfers, semaphores (record.c) */
+    bool no_data;          /* time only: nothing is read, computed or moved, variables need no
+                              memory; control that depends on memory is a fault (E8307) */
     uint64_t max_steps;    /* fetched instructions before giving up; 0: 2^28 */
     /* A debugger: false ends the run, which then fails without a diagnostic. May be NULL. */
     bool (*probe)(void *self, cps_probe_kind kind, cps_engine engine, uint32_t index);
@@ -57,6 +59,20 @@ bool cps_sim_bind(cps_sim *s, const char *var, void *data, size_t bytes, bool de
 /* Runs to the end of all streams. False after a fault (E83xx: deadlock with the wait cycle, bounds,
  * illegal record ...) or a finding of a requested check. May be called again after new binds. */
 bool cps_sim_run(cps_sim *s, const cps_sim_opts *o, cps_sim_report *out, cps_diags *d);
+
+/* What happened in the last traced run: instructions in the order of their starts, then transfers
+ * in the order of their triggers. Times in picoseconds since the machine started. */
+typedef struct cps_sim_event {
+    const cps_bundle *insn; /* the instruction, or the trigger of the transfer */
+    cps_engine engine;      /* that issued it */
+    bool transfer, store;   /* store: to HBM */
+    int64_t trigger;        /* transfers: the trigger ran */
+    int64_t start, end;     /* engine busy; first byte to last byte */
+    int64_t seen;           /* its result is visible to others, semaphore not included */
+} cps_sim_event;
+unsigned cps_sim_events(const cps_sim *s);
+/* False for control instructions. */
+bool cps_sim_event_at(const cps_sim *s, unsigned i, cps_sim_event *out);
 
 /* Perfetto / Chrome trace JSON of the last traced run: engines, DMA queues, semaphores. Several
  * kernels can be laid after one another: `offset_ps` shifts, `name` groups. */

@@ -228,9 +228,13 @@ wake(cps_sim *s, unsigned sem)
 void
 sync_pass(cps_sim *s, engine *e, const insn *i)
 {
+    bool races = s->opts.checks & CPS_CHECK_RACES;
     for (unsigned w = 0; w < i->sy.nwait; w++) {
         semaphore *m = &s->sem[i->sy.wait_idx[w]];
         int64_t v = wait_value(e, i, w);
+        bool is_event = (i->sy.wait_mode[w] & 0x0F) >= CPS_WAIT_EVT_SET;
+        if (!is_event && !races)
+            continue; // only race finding asks what a wait proves
         switch (i->sy.wait_mode[w] & 0x0F) {
         case CPS_WAIT_SEM_EQ_IMM:
             prove(s, e, m, v, true);
@@ -325,7 +329,7 @@ sync_updates(cps_sim *s, engine *e, const insn *i, cps_ps read, cps_ps complete)
         }
         bool counts =
             ev.mode >= CPS_UPDATE_SEM_INC_READ && ev.mode != CPS_UPDATE_SEM_WR_IMM_READ;
-        if (counts)
+        if (counts && s->opts.checks & CPS_CHECK_RACES)
             sync_issue(s, ev.a, e->id, ev.amount, ev.amount, ev.vc, ev.rd, ev.wr, i);
         ev_push(s, ev);
     }
@@ -354,7 +358,7 @@ sync_apply(cps_sim *s, const event *ev)
             m->chain[c].recs.n = 0;
         m->value = ev->amount;
         m->base = 0;
-        if (ev->amount)
+        if (ev->amount && s->opts.checks & CPS_CHECK_RACES)
             sync_issue(s, ev->a, ev->b, ev->amount, ev->amount, ev->vc, ev->rd, ev->wr, ev->by);
         break;
     default:

@@ -14,6 +14,11 @@ run(kb *b, void *x, size_t n)
     CHECK(ok);
     if (!ok)
         kb_show(b);
+    // the same without data
+    cps_sim_report bare = {0};
+    o.no_data = true;
+    CHECK(cps_sim_run(b->s, &o, &bare, b->d));
+    CHECK_INT(bare.time_ps, b->rep.time_ps);
     return b->rep.time_ps;
 }
 
