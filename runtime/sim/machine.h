@@ -105,6 +105,7 @@ struct insn {
     uint8_t rows;
     uint8_t nop, nsc;
     bool psum_port, sbuf_port;
+    bool xpose; /* the source is read through 32 x 32 transposes */
     const sem_row *sem;
     opnd op[MAX_OPNDS];
     scalar sc[MAX_SCALARS];
@@ -357,6 +358,8 @@ struct engine {
     int table;
     /* DVE */
     float key[LANES][8];
+    uint32_t found[LANES][8];  /* where the last search met each key */
+    uint32_t preset[LANES][8]; /* scalars of the multi-scalar forms, bits */
     uint8_t mask[32];
     uint32_t lfsr[LANES];
     recent_write recent[8];
@@ -456,6 +459,10 @@ void load_raw(cps_sim *s, const opnd *o, unsigned p, void *out); /* contiguous e
 void store_raw(cps_sim *s, const opnd *o, unsigned p, const void *in);
 void load_i64(cps_sim *s, const opnd *o, unsigned p, int64_t *out);
 void store_i64(cps_sim *s, const opnd *o, unsigned p, const int64_t *in);
+/* Row p of a source as the instruction sees it: its own, or (`xpose`) a row of the 32 x 32 blocks
+ * transposed. Rows are asked for in order; blocks are read when their first row is. */
+void seen_raw(cps_sim *s, const insn *i, const opnd *o, unsigned p, void *out);
+void seen_f32(cps_sim *s, const insn *i, const opnd *o, unsigned p, float *out);
 void scalar_f32(cps_sim *s, const scalar *c, unsigned rows, float *out); /* one per partition */
 void scalar_bits(cps_sim *s, const scalar *c, unsigned rows, uint32_t *out);
 rect opnd_rect(const opnd *o);
@@ -470,6 +477,8 @@ void mem_destroy(cps_sim *s);
 
 /* ---- prep.c, load.c ---- */
 bool prep_insn(cps_sim *s, engine *e, insn *i, const cps_bundle *b);
+/* Makes scalar `c` a pointer: `bits` is the byte within the partition, lanes as the main operand. */
+bool scalar_point(cps_sim *s, insn *i, scalar *c, uint32_t bits, cps_dtype t);
 bool opnd_set(const cps_sim *s, opnd *o, const cps_ap *ap, cps_dtype t, unsigned rows);
 const sem_row *sem_find(const char *name);
 const cps_kloc *insn_loc(const cps_sim *s, const insn *i);

@@ -153,6 +153,44 @@ store_f32(cps_sim *s, const opnd *o, unsigned p, const float *in)
         store_raw(s, o, p, s->raw);
 }
 
+/* The quadrant of row p, row after row, waits in the matmul scratch. */
+static const uint8_t *
+quadrant(cps_sim *s, const opnd *o, unsigned p)
+{
+    size_t bytes = (size_t)o->count * o->es;
+    uint8_t *q = (uint8_t *)s->mm_x;
+    for (unsigned l = 0; l < 32 && p % 32 == 0; l++)
+        load_raw(s, o, p + l, q + l * bytes);
+    return q;
+}
+
+void
+seen_raw(cps_sim *s, const insn *i, const opnd *o, unsigned p, void *out)
+{
+    if (!i->xpose) {
+        load_raw(s, o, p, out);
+        return;
+    }
+    size_t es = o->es, bytes = (size_t)o->count * es;
+    const uint8_t *q = quadrant(s, o, p);
+    uint8_t *to = out;
+    for (size_t c = 0; c < o->count; c += 32) {
+        for (size_t b = 0; b < 32; b++, to += es)
+            memcpy(to, q + b * bytes + (c + p % 32) * es, es);
+    }
+}
+
+void
+seen_f32(cps_sim *s, const insn *i, const opnd *o, unsigned p, float *out)
+{
+    if (!i->xpose) {
+        load_f32(s, o, p, out);
+        return;
+    }
+    seen_raw(s, i, o, p, s->raw);
+    cps_to_f32_n((cps_dtype)o->dtype, s->raw, out, o->count);
+}
+
 void
 load_i64(cps_sim *s, const opnd *o, unsigned p, int64_t *out)
 {

@@ -175,6 +175,19 @@ dtype_in(const cps_bundle *b, const cps_field_row *f)
     return v == 0 ? CPS_DT_FP32 : cps_isa_dtype(v); // 0: "not given", fp32 where it may stand
 }
 
+bool
+scalar_point(cps_sim *s, insn *i, scalar *c, uint32_t bits, cps_dtype t)
+{
+    cps_ap ap = {.addr = bits & 0x7FFFFF, .nd = 1, .step = {1}, .num = {1}};
+    if (!opnd_set(s, &c->at, &ap, t, i->rows))
+        return false;
+    c->mode = c->mode == SC_IMM ? SC_PTR : c->mode;
+    c->at.part = i->nop ? i->op[0].part : 0;
+    c->at.byte = bits & 0x3FFFF;
+    c->at.psum = 0;
+    return true;
+}
+
 static bool
 add_scalar(cps_sim *s, insn *i, const cps_field_row *f, cps_field field)
 {
@@ -187,15 +200,9 @@ add_scalar(cps_sim *s, insn *i, const cps_field_row *f, cps_field field)
         return load_fail(s, i, CPS_E8202, "operand '%s': unknown source %u", f->name, src);
     if (c->mode == SC_IMM)
         return true;
-    cps_dtype t = dtype_in(&i->b, f);
-    cps_ap ap = {.addr = c->bits & 0x7FFFFF, .nd = 1, .step = {1}, .num = {1}};
-    if (!opnd_set(s, &c->at, &ap, t, i->rows))
+    if (!scalar_point(s, i, c, c->bits, dtype_in(&i->b, f)))
         return load_fail(s, i, CPS_E8202, "operand '%s' cannot be addressed", f->name);
     c->at.field = (uint16_t)field;
-    // "partition offset" pointers: the byte within the partition, lanes as in the main operand
-    c->at.part = i->nop ? i->op[0].part : 0;
-    c->at.byte = c->bits & 0x3FFFF;
-    c->at.psum = 0;
     if (c->mode == SC_REG)
         c->at.reg = c->bits & 0x3F;
     return true;

@@ -26,7 +26,11 @@ prep_tr(cps_sim *s, insn *i)
     i->rev = F(CPS_F_S4D4_TR_negated) != 0;
     i->flag = alu_is_bits(i->op0);
     const char *sem = i->sem->name;
-    bool fold = strcmp(sem, "tensor_reduce") == 0, run = strcmp(sem, "cumulative") == 0;
+    i->xpose = strcmp(sem, "transpose_reduce") == 0;
+    bool fold = i->xpose || strncmp(sem, "tensor_reduce", 13) == 0;
+    bool run = strcmp(sem, "cumulative") == 0;
+    if (strcmp(sem, "tensor_reduce_bf16") == 0) // the opcode is the operator
+        i->op0 = i->id == CPS_INSN_TENSOR_REDUCE_ADD_BF16 ? CPS_ALU_ADD : CPS_ALU_MAX;
     i->set = fold || run ? folded(x, F(CPS_F_S4D4_TR_op_dim)) : 1;
     if (i->set == 0 || o->count != (fold ? x->count / i->set : x->count))
         return load_fail(s, i, CPS_E8202, "%u elements in, %u out", x->count, o->count);
@@ -34,6 +38,8 @@ prep_tr(cps_sim *s, insn *i)
     if ((fold || run) &&
         !(i->flag ? x->es <= 4 && x->es == o->es : alu_f32(i->op0, &v, 0, &v, 0, &y, 1)))
         return load_fail(s, i, CPS_E8202, "no model of operator 0x%02x on these types", i->op0);
+    if (i->xpose && (i->rows % 32 || x->count % 32 || x->es > 4))
+        return load_fail(s, i, CPS_E8202, "blocks of 32 x 32 do not fit this shape");
     if (strcmp(sem, "copy") == 0 && x->es != o->es)
         return load_fail(s, i, CPS_E8202, "a copy between widths; CAST converts");
     return true;
@@ -72,7 +78,7 @@ exec_reduce(cps_sim *s, engine *e, insn *i)
     for (unsigned p = 0; p < i->rows; p++) {
         if (i->flag) {
             uint8_t *v = (uint8_t *)s->row[0];
-            load_raw(s, x, p, v);
+            seen_raw(s, i, x, p, v);
             for (uint32_t k = 0; k < o->count; k++) {
                 uint32_t r = word(v + (size_t)k * f * x->es, x->es);
                 for (uint32_t q = 1; q < f; q++)
@@ -84,7 +90,7 @@ exec_reduce(cps_sim *s, engine *e, insn *i)
             continue;
         }
         float *v = s->row[0], *y = s->row[1];
-        load_f32(s, x, p, v);
+        seen_f32(s, i, x, p, v);
         for (uint32_t k = 0; k < o->count; k++) {
             float r = fold_row(i->op0, v + (size_t)k * f, f);
             y[k] = i->rev ? -r : r;

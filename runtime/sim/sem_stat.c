@@ -22,6 +22,14 @@ stats(const float *v, uint32_t n, uint32_t first, float *out)
 }
 
 bool
+prep_bn_stats(cps_sim *s, insn *i)
+{
+    i->xpose = i->id == CPS_INSN_TRANSPOSE_BATCH_NORM_STATS2;
+    return !i->xpose || (i->rows % 32 == 0 && i->op[0].count % 32 == 0 && i->op[0].es <= 4) ||
+           load_fail(s, i, CPS_E8202, "blocks of 32 x 32 do not fit this shape");
+}
+
+bool
 exec_bn_stats(cps_sim *s, engine *e, insn *i)
 {
     (void)e;
@@ -31,7 +39,7 @@ exec_bn_stats(cps_sim *s, engine *e, insn *i)
                          x->count, o->count);
     for (unsigned p = 0; p < i->rows; p++) {
         float *v = s->row[0], y[6];
-        load_f32(s, x, p, v);
+        seen_f32(s, i, x, p, v);
         stats(v, x->count, 0, y);
         stats(v, x->count, 1, y + 3);
         store_f32(s, o, p, y);
@@ -140,6 +148,7 @@ exec_find_index8(cps_sim *s, engine *e, insn *i)
         for (unsigned k = 0; k < 8; k++) { // equal keys take ascending positions (NKI)
             uint32_t m = first_match(v, x->count, e->key[p][k], taken);
             at[k] = m < x->count ? m : UINT32_MAX; // a miss is all ones
+            e->found[p][k] = (uint32_t)at[k];
         }
         store_i64(s, o, p, at);
     }
@@ -159,8 +168,10 @@ exec_match_replace8(cps_sim *s, engine *e, insn *i)
         uint8_t *taken = (uint8_t *)s->row[1];
         load_f32(s, x, p, v);
         memset(taken, 0, x->count);
-        for (unsigned k = 8; k-- > 0;)
-            first_match(v, x->count, e->key[p][k], taken);
+        for (unsigned k = 8; k-- > 0;) {
+            uint32_t m = first_match(v, x->count, e->key[p][k], taken);
+            e->found[p][k] = m < x->count ? m : UINT32_MAX;
+        }
         if (x->dtype == o->dtype) { // what is not replaced keeps its bits
             uint8_t *raw = (uint8_t *)s->row[2];
             uint64_t bits = 0;
@@ -176,6 +187,29 @@ exec_match_replace8(cps_sim *s, engine *e, insn *i)
         for (uint32_t k = 0; k < x->count; k++)
             v[k] = taken[k] ? imm : v[k];
         store_f32(s, o, p, v);
+    }
+    return true;
+}
+
+/* Where the last FIND_INDEX8 or MATCH_REPLACE8 met each key (NKI: the indices of a
+ * replacement).
+ */
+bool
+prep_read_found(cps_sim *s, insn *i)
+{
+    const opnd *o = &i->op[0];
+    return (o->count == 8 && (o->dtype == CPS_DT_U16 || o->dtype == CPS_DT_U32)) ||
+           load_fail(s, i, CPS_E8202, "the indices are eight u16 or u32");
+}
+
+bool
+exec_read_found(cps_sim *s, engine *e, insn *i)
+{
+    for (unsigned p = 0; p < i->rows; p++) {
+        int64_t at[8];
+        for (unsigned k = 0; k < 8; k++)
+            at[k] = e->found[p][k];
+        store_i64(s, &i->op[0], p, at);
     }
     return true;
 }

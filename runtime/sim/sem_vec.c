@@ -41,6 +41,10 @@ bool
 prep_tt(cps_sim *s, insn *i)
 {
     i->op0 = (uint8_t)F(CPS_F_S3S3D3_TT_op);
+    if (strcmp(i->sem->name, "tensor_tensor_bf16") == 0) // the opcode is the operator
+        i->op0 = i->id == CPS_INSN_TENSOR_TENSOR_ADD_BF16    ? CPS_ALU_ADD
+                 : i->id == CPS_INSN_TENSOR_TENSOR_MULT_BF16 ? CPS_ALU_MULT
+                                                             : CPS_ALU_SUBTRACT;
     if (!same_count(s, i))
         return false;
     bool ints = int_type(&i->op[0]) && int_type(&i->op[1]) && int_type(&i->op[2]);
@@ -171,6 +175,13 @@ prep_ts(cps_sim *s, insn *i)
         return false;
     unsigned id = i->id;
     bool bits = id == CPS_INSN_TENSOR_SCALAR_BITVEC || id == CPS_INSN_TENSOR_SCALAR_PTR_BITVEC;
+    bool old =
+        id == CPS_INSN_TENSOR_SCALAR_PTR_ARITH || id == CPS_INSN_TENSOR_SCALAR_PTR_BITVEC;
+    i->xpose = id == CPS_INSN_TRANSPOSE_TENSOR_SCALAR_ARITH;
+    // The older forms leave the source bytes 0; what a bypass would take is no operand.
+    if (old && ((i->op0 && !scalar_point(s, i, &i->sc[0], i->sc[0].bits, CPS_DT_FP32)) ||
+                (i->op1 && !scalar_point(s, i, &i->sc[1], i->sc[1].bits, CPS_DT_FP32))))
+        return load_fail(s, i, CPS_E8202, "a scalar cannot be addressed");
     i->flag = bits ? BY_BITS : BY_F32;
     bool ok = true;
     if (bits) {
@@ -185,9 +196,8 @@ prep_ts(cps_sim *s, insn *i)
         i->sc[k].at.es = i->op[0].es;
         i->sc[k].at.hi = i->op[0].es;
     }
-    // the older pointer forms leave the source bytes 0
-    if (id == CPS_INSN_TENSOR_SCALAR_PTR_ARITH || id == CPS_INSN_TENSOR_SCALAR_PTR_BITVEC)
-        return load_fail(s, i, CPS_E8202, "no model of the older pointer form");
+    if (i->xpose && (i->rows % 32 || i->op[0].count % 32 || i->op[0].es > 4))
+        return load_fail(s, i, CPS_E8202, "blocks of 32 x 32 do not fit this shape");
     return ok ||
            load_fail(s, i, CPS_E8202, "no model of operators 0x%02x, 0x%02x on these types",
                      i->op0, i->op1);
@@ -246,11 +256,11 @@ exec_ts(cps_sim *s, engine *e, insn *i)
     for (unsigned p = 0; p < i->rows; p++) {
         float *v = s->row[0];
         if (copy) {
-            load_raw(s, x, p, v);
+            seen_raw(s, i, x, p, v);
             store_raw(s, o, p, v);
             continue;
         }
-        load_f32(s, x, p, v);
+        seen_f32(s, i, x, p, v);
         two_ops(i, v, &a[p], &b[p], 0, n);
         store_f32(s, o, p, v);
     }
