@@ -1,7 +1,8 @@
 /* See cache.h. Layout of an entry file, little endian:
  *   0  "CPSE"  4 u32 version  8 u64 bytes of parts  16 u64 bytes of payload
- *   24 key (32)  56 SHA-256 over parts and payload (32)  88 parts, payload
- * Names: <dir>/v1/<first two hex digits>/<other 62>; temporaries start with '.'. */
+ *   24 key (32)  56 check sum over parts and payload (16)  72 parts, payload
+ * Names: <dir>/v1/<first two hex digits>/<other 62>; temporaries start with '.'. Beside them lies
+ * <dir>/v1/secret, the random bytes that this cache mixes into sums of files. */
 #include "codegen/cache.h"
 
 #include "runtime/base/vec.h"
@@ -12,12 +13,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#define HEADER 88
-#define VERSION 1u
+#define HEADER 72
+#define VERSION 2u
 #define STALE_SECONDS 3600
 
 typedef struct entry {
@@ -113,12 +115,13 @@ entry_open(const uint8_t *b, size_t n, const cps_digest *key, const uint8_t **pa
         return false;
     *parts = b + HEADER;
     *payload = *parts + *nparts;
-    cps_digest sum = cps_digest_of(b + HEADER, n - HEADER);
-    return memcmp(b + 56, sum.b, 32) == 0;
+    cps_sum sum = cps_sum_of(b + HEADER, n - HEADER, NULL);
+    return memcmp(b + 56, sum.b, sizeof sum.b) == 0;
 }
 
 bool
-cps_cache_get(cps_cache *c, const cps_digest *key, const void *parts, size_t nparts, cps_buf *out)
+cps_cache_map(cps_cache *c, const cps_digest *key, const void *parts, size_t nparts, cps_file *f,
+              const uint8_t **payload, size_t *n)
 {
     if (!c->dir) {
         c->misses++;
@@ -126,25 +129,58 @@ cps_cache_get(cps_cache *c, const cps_digest *key, const void *parts, size_t npa
     }
     cps_mark mark = cps_arena_mark(c->arena);
     const char *path = entry_path(c, key);
-    cps_file f;
     bool hit = false;
-    if (cps_file_open(path, false, &f)) {
-        const uint8_t *pp, *pay;
+    if (cps_file_open(path, false, f)) {
+        const uint8_t *pp;
         uint64_t np, npay;
-        if (entry_open(f.data, f.n, key, &pp, &np, &pay, &npay) && np == nparts &&
-            memcmp(pp, parts, nparts) == 0) {
-            cps_buf_put(out, pay, npay);
-            hit = true;
+        hit = entry_open(f->data, f->n, key, &pp, &np, payload, &npay) && np == nparts &&
+              memcmp(pp, parts, nparts) == 0;
+        *n = hit ? (size_t)npay : 0;
+        if (hit) {
+            utimensat(AT_FDCWD, path, NULL, 0); // for gc: used now
         } else {
             c->rejected++;
+            cps_file_close(f);
         }
-        cps_file_close(&f);
-        if (hit)
-            utimensat(AT_FDCWD, path, NULL, 0); // for gc: used now
     }
     hit ? c->hits++ : c->misses++;
     cps_arena_release(c->arena, mark);
     return hit;
+}
+
+bool
+cps_cache_get(cps_cache *c, const cps_digest *key, const void *parts, size_t nparts, cps_buf *out)
+{
+    cps_file f;
+    const uint8_t *payload;
+    size_t n;
+    if (!cps_cache_map(c, key, parts, nparts, &f, &payload, &n))
+        return false;
+    cps_buf_put(out, payload, n);
+    cps_file_close(&f);
+    return true;
+}
+
+const uint8_t *
+cps_cache_secret(cps_cache *c)
+{
+    if (!c->dir || c->secret)
+        return c->secret;
+    const char *path = cps_path_join(c->arena, c->dir, "secret");
+    uint8_t *s = cps_arena_raw(c->arena, CPS_SECRET_BYTES);
+    cps_file f;
+    if (cps_file_open(path, false, &f)) {
+        bool whole = f.n == CPS_SECRET_BYTES;
+        if (whole)
+            memcpy(s, f.data, CPS_SECRET_BYTES);
+        cps_file_close(&f);
+        if (whole)
+            return c->secret = s;
+    }
+    // Two processes that make one at once: the later one stays, the other's sums are not found.
+    if (getrandom(s, CPS_SECRET_BYTES, 0) == CPS_SECRET_BYTES && cps_file_write(path, s, CPS_SECRET_BYTES))
+        c->secret = s;
+    return c->secret;
 }
 
 void
@@ -170,8 +206,8 @@ cps_cache_put(cps_cache *c, const cps_digest *key, const void *parts, size_t npa
     cps_buf_put(&b, head, HEADER);
     cps_buf_put(&b, parts, nparts);
     cps_buf_put(&b, payload, n);
-    cps_digest sum = cps_digest_of(b.data + HEADER, b.n - HEADER);
-    memcpy(b.data + 56, sum.b, 32);
+    cps_sum sum = cps_sum_of(b.data + HEADER, b.n - HEADER, NULL);
+    memcpy(b.data + 56, sum.b, sizeof sum.b);
     if (cps_file_write(path, b.data, b.n))
         c->stored++;
     cps_buf_fini(&b);

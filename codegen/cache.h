@@ -1,8 +1,8 @@
 /* The trace cache: key digest -> bytes, in a folder that many processes share.
  *
- * An entry is one file: header, the key's components, the payload, and a SHA-256 over both. It is
+ * An entry is one file: header, the key's components, the payload, and a check sum over both. It is
  * written under a temporary name and renamed, so a reader sees a whole entry or none; on a hit the
- * components are compared with the caller's (a digest alone is never trusted) and the checksum is
+ * components are compared with the caller's (a digest alone is never trusted) and the check sum is
  * verified. There are no negative entries. The folder must belong to the user and be writable by
  * nobody else. */
 #ifndef CPS_CODEGEN_CACHE_H
@@ -15,6 +15,7 @@
 typedef struct cps_cache {
     cps_arena *arena;
     const char *dir; /* NULL: no cache (everything misses, nothing is stored) */
+    const uint8_t *secret; /* read on demand */
     unsigned hits, misses, stored, rejected;
 } cps_cache;
 
@@ -30,6 +31,12 @@ cps_cache *cps_cache_none(cps_arena *a);
 /* The payload under `key`, copied to `out`. False on a miss. */
 bool cps_cache_get(cps_cache *c, const cps_digest *key, const void *parts, size_t nparts,
                    cps_buf *out);
+/* The same without a copy: the payload lies in `f`, which the caller closes after a hit. */
+bool cps_cache_map(cps_cache *c, const cps_digest *key, const void *parts, size_t nparts,
+                   cps_file *f, const uint8_t **payload, size_t *n);
+/* CPS_SECRET_BYTES random bytes of this cache, so that sums of files that are kept in it cannot be
+ * aimed at; NULL without a cache. */
+const uint8_t *cps_cache_secret(cps_cache *c);
 /* Stores; failure to store is not an error (the next compile misses). */
 void cps_cache_put(cps_cache *c, const cps_digest *key, const void *parts, size_t nparts,
                    const void *payload, size_t n);

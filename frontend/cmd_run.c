@@ -1,6 +1,7 @@
 /* copse compile, run and sim: models and packages. */
 #include "frontend/execute.h"
 #include "frontend/model.h"
+#include "frontend/module_cache.h"
 #include "frontend/report.h"
 #include "frontend/validate.h"
 #include "runtime/pkg/package_plan.h"
@@ -26,6 +27,77 @@ one_arg(cps_cli *c)
     return NULL;
 }
 
+static cps_exit
+emit_text(cps_cli *c, const char *path, const char *emit, const char *to, const cps_target *t)
+{
+    cps_model m;
+    cps_buf b = {0};
+    bool ok = cps_model_read(c, path, &m) && (!strcmp(emit, "graph") || cps_model_lower(c, &m, t));
+    if (ok) {
+        cps_ir_print(m.module, &b);
+        ok = cps_cli_write(c, to, b.data, b.n);
+    }
+    cps_buf_fini(&b);
+    cps_exit code = ok ? CPS_OK : cps_cli_failed(c);
+    cps_cli_flush(c);
+    cps_model_close(&m);
+    return code;
+}
+
+static cps_exit
+compile_to(cps_cli *c, const char *path, const char *dir, const cps_target *t)
+{
+    double t0 = cps_now_ms();
+    cps_report rep = {.target = t ? t->name : "host", .on = "none", .leaf = ""};
+    cps_model m = {0};
+    cps_mcache mc;
+    cps_rendered r;
+    cps_summary sum;
+    bool ok = true;
+    if (cps_mcache_get(c, path, t, &mc, &r, &sum)) {
+        rep.hits = sum.kernels;
+    } else {
+        cps_package *p = cps_model_read(c, path, &m) ? cps_model_compile(c, &m, t, &rep.hits, &rep.misses)
+                                                     : NULL;
+        ok = p != NULL;
+        if (ok) {
+            cps_package_render(p, &r);
+            sum = (cps_summary){p->model, p->steps.n, t ? p->kernels.n : 1, p->arena_bytes};
+            cps_mcache_put(c, &mc, path, t, &m, &r, &sum);
+        }
+    }
+    double t1 = cps_now_ms();
+    ok = ok && cps_rendered_write(&r, dir, c->diags);
+    if (ok) {
+        rep.kernel = sum.model;
+        rep.compile_ms = t1 - t0;
+        rep.wall_ms = cps_now_ms() - t0;
+        fprintf(stderr,
+                "%s: %u steps, %u kernels (%u hits, %u misses), weights %" PRId64
+                " bytes, temporaries %" PRId64 " bytes\n"
+                "compiled in %.1f ms, written in %.1f ms\n",
+                dir, sum.steps, t ? sum.kernels : 0, rep.hits, rep.misses, r.weights_bytes,
+                sum.arena_bytes, t1 - t0, cps_now_ms() - t1);
+        const char *report = cps_cli_str(c, CPS_OPT_REPORT, NULL);
+        if (report) {
+            cps_buf b = {0};
+            cps_jsonw w;
+            cps_jsonw_init(&w, &b);
+            cps_jsonw_obj(&w, false);
+            cps_report_members(&w, &rep);
+            cps_jsonw_end_obj(&w);
+            cps_jsonw_done(&w);
+            ok = cps_cli_write(c, report, b.data, b.n);
+            cps_buf_fini(&b);
+        }
+    }
+    cps_exit code = ok ? CPS_OK : cps_cli_failed(c);
+    cps_cli_flush(c);
+    cps_mcache_release(&mc);
+    cps_model_close(&m);
+    return code;
+}
+
 cps_exit
 cps_cmd_compile(cps_cli *c)
 {
@@ -45,55 +117,8 @@ cps_cmd_compile(cps_cli *c)
         cps_error(c->diags, CPS_E1105, CPS_NOSPAN, "'compile' needs a folder: -o DIR");
         return CPS_USAGE;
     }
-    double t0 = cps_now_ms();
-    cps_model m;
-    cps_exit code = CPS_OK;
-    if (!cps_model_read(c, path, &m)) {
-        cps_model_close(&m);
-        return cps_cli_failed(c);
-    }
-    if (emit) {
-        cps_buf b = {0};
-        ok = !strcmp(emit, "graph") || cps_model_lower(c, &m, t);
-        if (ok) {
-            cps_ir_print(m.module, &b);
-            ok = cps_cli_write(c, dir ? dir : "-", b.data, b.n);
-        }
-        cps_buf_fini(&b);
-    } else {
-        cps_report rep = {.target = t ? t->name : "host", .on = "none"};
-        cps_package *p = cps_model_compile(c, &m, t, &rep.hits, &rep.misses);
-        double t1 = cps_now_ms();
-        ok = p && cps_package_write(p, dir, c->diags);
-        if (ok) {
-            rep.kernel = p->model;
-            rep.leaf = "";
-            rep.compile_ms = t1 - t0;
-            rep.wall_ms = cps_now_ms() - t0;
-            fprintf(stderr,
-                    "%s: %u steps, %u kernels (%u hits, %u misses), weights %" PRId64
-                    " bytes, temporaries %" PRId64 " bytes\n"
-                    "compiled in %.1f ms, written in %.1f ms\n",
-                    dir, p->steps.n, p->kernels.n, rep.hits, rep.misses, p->weights_bytes,
-                    p->arena_bytes, t1 - t0, cps_now_ms() - t1);
-            const char *report = cps_cli_str(c, CPS_OPT_REPORT, NULL);
-            if (report) {
-                cps_buf b = {0};
-                cps_jsonw w;
-                cps_jsonw_init(&w, &b);
-                cps_jsonw_obj(&w, false);
-                cps_report_members(&w, &rep);
-                cps_jsonw_end_obj(&w);
-                cps_jsonw_done(&w);
-                ok = cps_cli_write(c, report, b.data, b.n);
-                cps_buf_fini(&b);
-            }
-        }
-    }
-    if (!ok)
-        code = cps_cli_failed(c);
+    cps_exit code = emit ? emit_text(c, path, emit, dir ? dir : "-", t) : compile_to(c, path, dir, t);
     cps_cli_flush(c);
-    cps_model_close(&m);
     return code;
 }
 

@@ -35,7 +35,7 @@ void
 cps_onnx_close(cps_onnx_files *f)
 {
     for (uint32_t i = 0; i < f->file.n; i++)
-        cps_file_close(&f->file.data[i]);
+        cps_file_close(&f->file.data[i].map);
     f->file.n = 0;
 }
 
@@ -412,7 +412,7 @@ cps_onnx_import(cps_arena *a, const char *path, const cps_onnx_opts *o, cps_diag
         cps_error(d, CPS_E1001, CPS_NOSPAN, "'%s': %s", path, strerror(errno));
         return NULL;
     }
-    cps_vec_push(a, &o->files->file, f);
+    cps_vec_push(a, &o->files->file, ((cps_onnx_file){f, path}));
     const char *slash = strrchr(path, '/');
     const char *folder =
         slash ? cps_arena_strndup(a, path, (size_t)(slash - path) + (slash == path)) : ".";

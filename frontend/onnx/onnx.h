@@ -17,8 +17,13 @@
 
 /* The mapped files behind a module. Zero-initialise, keep open while the module is used, then
  * close. Kept even when the import fails. */
+typedef struct cps_onnx_file {
+    cps_file map;
+    const char *name; /* the model's path, or an external file's, relative to the model's folder */
+} cps_onnx_file;
+
 typedef struct cps_onnx_files {
-    CPS_VEC(cps_file) file; /* in the arena given to the import */
+    CPS_VEC(cps_onnx_file) file; /* in the arena given to the import; the model first */
 } cps_onnx_files;
 
 void cps_onnx_close(cps_onnx_files *f);

@@ -89,7 +89,7 @@ open_external(cps_ox *m, const char *what, const char *location)
     bool fresh;
     uint64_t *at = cps_map_at_str(&m->external, location, &fresh);
     if (!fresh)
-        return *at ? &m->o->files->file.data[*at - 1] : NULL;
+        return *at ? &m->o->files->file.data[*at - 1].map : NULL;
     if (!m->folder || !stays_inside(location)) {
         cps_ox_err(m, CPS_E7005, "%s lies in '%s', outside the model's folder", what, location);
         return NULL;
@@ -101,9 +101,9 @@ open_external(cps_ox *m, const char *what, const char *location)
                    strerror(errno));
         return NULL;
     }
-    cps_vec_push(m->arena, &m->o->files->file, f);
+    cps_vec_push(m->arena, &m->o->files->file, ((cps_onnx_file){f, location}));
     *at = m->o->files->file.n;
-    return &m->o->files->file.data[*at - 1];
+    return &m->o->files->file.data[*at - 1].map;
 }
 
 static bool

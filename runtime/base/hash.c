@@ -9,6 +9,9 @@
 #include <sha256.h>
 #include <string.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 _Static_assert(sizeof(SHA256_CTX) <= sizeof(cps_hasher), "cps_hasher has room for libmd");
 _Static_assert(_Alignof(SHA256_CTX) <= _Alignof(cps_hasher), "cps_hasher is aligned for libmd");
 
@@ -72,6 +75,17 @@ cps_digest_of(const void *p, size_t n)
     SHA256_Init(ctx(&h));
     cps_hash_bytes(&h, p, n);
     return cps_hash_final(&h);
+}
+
+cps_sum
+cps_sum_of(const void *p, size_t n, const uint8_t *secret)
+{
+    XXH128_hash_t h = secret ? XXH3_128bits_withSecret(p, n, secret, CPS_SECRET_BYTES) : XXH3_128bits(p, n);
+    XXH128_canonical_t c;
+    cps_sum out;
+    XXH128_canonicalFromHash(&c, h);
+    memcpy(out.b, c.digest, sizeof out.b);
+    return out;
 }
 
 bool

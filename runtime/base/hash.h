@@ -1,5 +1,5 @@
 /* SHA-256 for cache keys and digests (libmd does the arithmetic), with the framing that keeps
- * adjacent fields from running together. */
+ * adjacent fields from running together; XXH3 for check sums of large contents. */
 #ifndef CPS_BASE_HASH_H
 #define CPS_BASE_HASH_H
 
@@ -27,6 +27,14 @@ bool cps_digest_eq(const cps_digest *a, const cps_digest *b);
 /* 64 lower-case hex digits and NUL. */
 void cps_digest_hex(const cps_digest *d, char out[65]);
 bool cps_digest_parse(const char *hex, cps_digest *out);
+
+/* A fast check sum (XXH3, 128 bits): finds damage and tells the contents of files apart, at the
+ * speed of memory. With a `secret` nobody else knows, two contents of one sum cannot be made up. */
+#define CPS_SECRET_BYTES 192
+typedef struct cps_sum {
+    uint8_t b[16];
+} cps_sum;
+cps_sum cps_sum_of(const void *p, size_t n, const uint8_t *secret /* CPS_SECRET_BYTES, or NULL */);
 
 /* A fast 64-bit mix for tables in memory; never written to a file. */
 uint64_t cps_mix64(uint64_t x);

@@ -12,6 +12,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/npy.h"
 #include "runtime/base/vec.h"
+#include "runtime/pkg/files.h"
 
 typedef enum cps_varkind {
     CPS_VAR_SB,     /* "sb": the state buffer aperture */
@@ -117,6 +118,8 @@ bool cps_kbin_check(const cps_kbin *k, cps_buf *why);
  * a session and not kept: the places of the trigger bundles are. Blocks come back by engine. False
  * with errno on I/O failure. */
 bool cps_kbin_write(const cps_kbin *k, const char *dir);
+/* The same files, not written: names begin with `folder` ("" or ending in '/'). */
+void cps_kbin_files(const cps_kbin *k, const char *folder, cps_pfiles *out);
 /* The listing alone: assembly text of all streams, with the source place of each instruction. */
 void cps_kbin_listing(const cps_kbin *k, cps_buf *out);
 /* Reads the folder back; the listing is not read. NULL after E1001, E8011 or E8012. Never trusts

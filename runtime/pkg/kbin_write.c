@@ -176,30 +176,21 @@ cps_kbin_listing(const cps_kbin *k, cps_buf *out)
     }
 }
 
-static bool
-write_one(cps_arena *a, const char *dir, const char *name, const void *data, size_t n)
+void
+cps_kbin_files(const cps_kbin *k, const char *folder, cps_pfiles *out)
 {
-    return cps_file_write(cps_path_join(a, dir, name), data, n);
-}
-
-bool
-cps_kbin_write(const cps_kbin *k, const char *dir)
-{
-    cps_arena *a = cps_arena_create();
+    cps_arena *a = out->arena;
     cps_buf b = {0};
-    bool ok = cps_mkdirs(dir);
-    for (int e = 0; e < CPS_ENGINES && ok; e++) {
-        const char *name = cps_arena_printf(a, "%s.bin", cps_engine_name((cps_engine)e));
-        ok = write_one(a, dir, name, k->stream[e].code.data,
-                       (size_t)k->stream[e].code.n * CPS_BUNDLE_BYTES);
-    }
+    for (int e = 0; e < CPS_ENGINES; e++)
+        cps_pfiles_add(out, cps_arena_printf(a, "%s%s.bin", folder, cps_engine_name((cps_engine)e)),
+                       k->stream[e].code.data, (size_t)k->stream[e].code.n * CPS_BUNDLE_BYTES);
     void (*const text[])(const cps_kbin *, cps_buf *) = {cps_pkg_dma_write, write_relocs,
                                                          write_kernel, cps_kbin_listing};
     const char *const names[] = {"dma.json", "reloc.json", "kernel.json", "kernel.cas"};
-    for (unsigned i = 0; i < cps_countof(text) && ok; i++) {
+    for (unsigned i = 0; i < cps_countof(text); i++) {
         b.n = 0;
         text[i](k, &b);
-        ok = write_one(a, dir, names[i], b.data, b.n);
+        cps_pfiles_add(out, cps_arena_printf(a, "%s%s", folder, names[i]), b.data, b.n);
     }
     b.n = 0;
     bool any = false;
@@ -209,11 +200,22 @@ cps_kbin_write(const cps_kbin *k, const char *dir)
             cps_buf_put(&b, k->vars.data[i].data, (size_t)k->vars.data[i].bytes);
         }
     }
-    if (ok && any)
-        ok = write_one(a, dir, "data.bin", b.data, b.n);
-    int e = errno;
+    if (any)
+        cps_pfiles_add(out, cps_arena_printf(a, "%sdata.bin", folder), b.data, b.n);
     cps_buf_fini(&b);
-    cps_arena_destroy(a);
+}
+
+bool
+cps_kbin_write(const cps_kbin *k, const char *dir)
+{
+    cps_pfiles f = {.arena = cps_arena_create()};
+    bool ok = cps_mkdirs(dir);
+    cps_kbin_files(k, "", &f);
+    for (uint32_t i = 0; i < f.list.n && ok; i++)
+        ok = cps_file_write(cps_path_join(f.arena, dir, f.list.data[i].name), f.list.data[i].data,
+                            f.list.data[i].n);
+    int e = errno;
+    cps_arena_destroy(f.arena);
     errno = e;
     return ok;
 }

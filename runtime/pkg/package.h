@@ -80,6 +80,23 @@ typedef struct cps_package {
 
 cps_package *cps_package_new(cps_arena *a, const char *model, const char *target);
 
+/* A package as files, not written yet; weights.bin is left in pieces, where the constants lie. */
+typedef struct cps_pweight {
+    int64_t offset, bytes; /* in weights.bin; pieces do not overlap, holes are zero */
+    const void *data;
+} cps_pweight;
+
+typedef struct cps_rendered {
+    cps_pfiles files; /* manifest.json last */
+    CPS_VEC(cps_pweight) weights;
+    int64_t weights_bytes;
+} cps_rendered;
+
+/* Plans as below; everything lives in the package's arena, pieces of weights where they were. */
+void cps_package_render(cps_package *p, cps_rendered *out);
+/* Replaces what an older package left in `dir`. False after E8001. */
+bool cps_rendered_write(const cps_rendered *r, const char *dir, cps_diags *d);
+
 /* Places constants (4 KiB aligned) and plans the arena of temporaries by their lifetimes over the
  * steps, then writes everything under `dir` (made when missing; kernels/ of an older package is
  * replaced). manifest.json comes last, so a folder without one is incomplete. False after E8001. */

@@ -133,7 +133,7 @@ test_external(void)
     CHECK(r.m != NULL);
     CHECK_INT(r.files.file.n, 2);
     if (r.m) { // nothing was copied
-        const uint8_t *lo = r.files.file.data[1].data, *p = NULL;
+        const uint8_t *lo = r.files.file.data[1].map.data, *p = NULL;
         for (uint32_t i = 0; i < r.m->consts.n; i++)
             if (cps_type_count(&r.m->consts.data[i].type) == 20)
                 p = r.m->consts.data[i].data;
