@@ -51,6 +51,8 @@ def main():
                     bad.append(f"{f}:{i}: LLVM headers belong to codegen/host only")
                 if inc.startswith("libxml/") and not f.startswith("codegen/isa/target_xml"):
                     bad.append(f"{f}:{i}: libxml2 belongs to the target reader only")
+                if inc in ("archive.h", "archive_entry.h", "zlib.h") and f != "runtime/pkg/neff_archive.c":
+                    bad.append(f"{f}:{i}: libarchive and zlib belong to libcopse-archive.so only")
                 there = room(inc) if m.group(1) == '"' else None
                 if there and there not in (here, BASE):
                     edges += 1

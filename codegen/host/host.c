@@ -3,55 +3,23 @@
  * counts. */
 #include "codegen/host/entry.h"
 
+#include "runtime/base/module.h"
+
 #include <dlfcn.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-/* Folders looked in, relative to the program's. */
-static const char *const folders[] = {"", "lib/", "../lib/"};
-
-// The program's folder with its final slash; false when the system does not tell.
-static bool
-own_folder(char *dir, size_t size)
-{
-    ssize_t n = readlink("/proc/self/exe", dir, size - 1);
-    if (n <= 0 || (size_t)n >= size - 1)
-        return false;
-    dir[n] = 0;
-    char *slash = strrchr(dir, '/');
-    if (!slash)
-        return false;
-    slash[1] = 0;
-    return true;
-}
 
 static void *
 open_library(cps_diags *d)
 {
-    char dir[4096], path[4096 + 64];
-    if (!own_folder(dir, sizeof dir)) {
-        cps_error(d, CPS_E1111, CPS_NOSPAN, "the program's own folder is not known");
-        return NULL;
-    }
-    const char *why = NULL;
-    for (size_t i = 0; i < cps_countof(folders); i++) {
-        snprintf(path, sizeof path, "%s%s%s", dir, folders[i], CPS_LLVM_LIBRARY);
-        if (access(path, F_OK) != 0)
-            continue;
-        void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-        if (lib)
-            return lib;
-        why = dlerror();
-        break;
-    }
-    if (why)
+    const char *why;
+    void *lib = cps_module_open(CPS_LLVM_LIBRARY, &why);
+    if (!lib && why)
         cps_error(d, CPS_E1111, CPS_NOSPAN, "the host code generator cannot be opened: %s",
                   why);
-    else
+    else if (!lib)
         cps_error(d, CPS_E1111, CPS_NOSPAN,
                   "there is no %s beside the program, in lib/ or in ../lib/", CPS_LLVM_LIBRARY);
-    return NULL;
+    return lib;
 }
 
 bool

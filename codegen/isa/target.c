@@ -1,16 +1,14 @@
 /* Targets by name or path. The built-in ones come from a table made at build time out of
- * targets/ *.xml; a path opens libcopse-xml.so, found in the program's folder, its lib/, or
- * ../lib, so that nothing else ever loads libxml2. The library stays open: its parser keeps
- * process-wide state that must outlive other threads' use. */
+ * targets/ *.xml; a path opens libcopse-xml.so, so that nothing else ever loads libxml2. */
 #include "codegen/isa/target.h"
 
 #include "codegen/isa/target_facts.h"
 #include "runtime/base/file.h"
+#include "runtime/base/module.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 static const cps_target built_in[] = {
 #include "codegen/isa/target_table.inc"
@@ -39,29 +37,14 @@ cps_target_find(const char *name)
 }
 
 static cps_target_xml_fn *
-reader(cps_arena *a)
+reader(void)
 {
-    static const char *const place[] = {".", "lib", "../lib"};
-    char exe[4096];
-    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    if (n <= 0)
-        return NULL;
-    exe[n] = '\0';
-    char *slash = strrchr(exe, '/');
-    if (!slash)
-        return NULL;
-    *slash = '\0';
-    for (size_t i = 0; i < cps_countof(place); i++) {
-        char *path = cps_arena_printf(a, "%s/%s/libcopse-xml.so", exe, place[i]);
-        void *lib = access(path, R_OK) == 0 ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-        void *sym = lib ? dlsym(lib, "cps_target_xml_read") : NULL;
-        if (sym) {
-            cps_target_xml_fn *fn;
-            memcpy(&fn, &sym, sizeof fn); // ISO C has no cast from void * to a function
-            return fn;
-        }
-    }
-    return NULL;
+    const char *why;
+    void *lib = cps_module_open("libcopse-xml.so", &why);
+    void *sym = lib ? dlsym(lib, "cps_target_xml_read") : NULL;
+    cps_target_xml_fn *fn = NULL;
+    memcpy(&fn, &sym, sizeof fn); // ISO C has no cast from void * to a function
+    return fn;
 }
 
 static void
@@ -112,7 +95,7 @@ cps_target_load(const char *name, cps_arena *a, cps_diags *d)
     size_t n = f.n;
     cps_file_close(&f);
 
-    cps_target_xml_fn *read = reader(a);
+    cps_target_xml_fn *read = reader();
     if (!read) {
         cps_error(d, CPS_E1004, CPS_NOSPAN, "cannot read '%s': libcopse-xml.so is missing",
                   name);

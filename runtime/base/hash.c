@@ -6,6 +6,7 @@
  * written out. */
 #include "runtime/base/hash.h"
 
+#include <md5.h>
 #include <sha256.h>
 #include <string.h>
 
@@ -86,6 +87,16 @@ cps_sum_of(const void *p, size_t n, const uint8_t *secret)
     XXH128_canonicalFromHash(&c, h);
     memcpy(out.b, c.digest, sizeof out.b);
     return out;
+}
+
+void
+cps_md5(const void *p, size_t n, uint8_t out[16])
+{
+    MD5_CTX c;
+    MD5Init(&c);
+    if (n)
+        MD5Update(&c, p, n);
+    MD5Final(out, &c);
 }
 
 bool

@@ -36,6 +36,9 @@ typedef struct cps_sum {
 } cps_sum;
 cps_sum cps_sum_of(const void *p, size_t n, const uint8_t *secret /* CPS_SECRET_BYTES, or NULL */);
 
+/* MD5, where a foreign format asks for it; never as a key of our own. */
+void cps_md5(const void *p, size_t n, uint8_t out[16]);
+
 /* A fast 64-bit mix for tables in memory; never written to a file. */
 uint64_t cps_mix64(uint64_t x);
 uint64_t cps_hash_mem(const void *p, size_t n);

@@ -21,4 +21,13 @@ code, got = libs(*host)
 check(code == 0 and any("LLVM" in g for g in got), f"making host code loads LLVM: {got}")
 code, got = libs(*host)
 check(code == 0 and not got - allowed, f"a host hit loads {got - allowed}")
+# Containers bring libarchive and zlib, and bring them to nobody else.
+box = f"{TMP}/box"
+os.makedirs(box)
+open(f"{box}/member", "w").close()
+code, got = libs("neff", "pack", box, "-o", f"{TMP}/box.neff")
+check(code == 0 and "libcopse-archive.so" in got and any("libarchive" in g for g in got), f"packing loads {got}")
+for args in (["neff", "inspect", box], ["neff", "--help"], ["version"]):
+    code, got = libs(*args)
+    check(code == 0 and not got - allowed, f"{args} loads {got - allowed}")
 done()
