@@ -86,12 +86,7 @@ cps_cmd_opt(cps_cli *c)
         return cps_cli_failed(c);
     cps_model m;
     ok = cps_model_read(c, path, &m) && (!strcmp(to, "graph") || cps_model_lower(c, &m, t));
-    cps_buf b = {0};
-    if (ok) {
-        cps_ir_print(m.module, &b);
-        ok = cps_cli_write(c, cps_cli_str(c, CPS_OPT_OUTPUT, "-"), b.data, b.n);
-    }
-    cps_buf_fini(&b);
+    ok = ok && cps_model_write(c, m.module, cps_cli_str(c, CPS_OPT_OUTPUT, "-"));
     cps_exit code = ok ? CPS_OK : cps_cli_failed(c);
     cps_cli_flush(c);
     cps_model_close(&m);

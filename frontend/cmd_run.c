@@ -31,13 +31,8 @@ static cps_exit
 emit_text(cps_cli *c, const char *path, const char *emit, const char *to, const cps_target *t)
 {
     cps_model m;
-    cps_buf b = {0};
-    bool ok = cps_model_read(c, path, &m) && (!strcmp(emit, "graph") || cps_model_lower(c, &m, t));
-    if (ok) {
-        cps_ir_print(m.module, &b);
-        ok = cps_cli_write(c, to, b.data, b.n);
-    }
-    cps_buf_fini(&b);
+    bool ok = cps_model_read(c, path, &m) && (!strcmp(emit, "graph") || cps_model_lower(c, &m, t)) &&
+              cps_model_write(c, m.module, to);
     cps_exit code = ok ? CPS_OK : cps_cli_failed(c);
     cps_cli_flush(c);
     cps_model_close(&m);

@@ -16,14 +16,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Constants up to so many elements print inline and are embedded in host code; larger ones live in
- * weights.bin and are named by their place there. */
-#define INLINE_ELEMS 16
-
+/* Constants that print inline are embedded in host code too; larger ones live in weights.bin and are
+ * named by their place there. */
 static bool
 is_small(const cps_const *k)
 {
-    return cps_type_count(&k->type) <= INLINE_ELEMS;
+    return cps_type_count(&k->type) <= CPS_TEXT_INLINE;
 }
 
 static bool
@@ -64,18 +62,8 @@ cps_model_read(cps_cli *c, const char *path, cps_model *out)
         out->files = files;
         out->module = cps_onnx_import(c->arena, path, &o, c->diags);
     } else if (cps_has_suffix(path, ".cir")) {
-        cps_file f;
-        if (!cps_file_open(path, true, &f)) {
-            cps_error(c->diags, CPS_E1001, CPS_NOSPAN, "cannot read '%s': %s", path, strerror(errno));
+        if (!cps_model_parse(c, path, out))
             return false;
-        }
-        char *text = cps_arena_strndup(c->arena, (const char *)f.data, f.n);
-        size_t n = f.n;
-        cps_file_close(&f);
-        uint32_t src = cps_diags_source(c->diags, path, text, n);
-        out->module = cps_ir_parse(c->arena, text, n, src, c->diags, NULL, NULL);
-        if (out->module && !cps_ir_verify(out->module, c->diags))
-            out->module = NULL;
     } else {
         cps_error(c->diags, CPS_E1110, CPS_NOSPAN, "'%s' is no model: its name ends neither in .onnx nor in .cir",
                   path);

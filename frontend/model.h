@@ -14,6 +14,10 @@ typedef struct cps_model {
 /* Reads .onnx or .cir with the command line's --dim; runs the passes up to the reference graph
  * (folded, canonical, auto-cast applied). False after diagnostics. */
 bool cps_model_read(cps_cli *c, const char *path, cps_model *out);
+/* A graph as text, its large constants in PATH.data beside it (none for "-"); and back, with the
+ * digests of the constants checked. False after diagnostics. */
+bool cps_model_write(cps_cli *c, cps_module *m, const char *path);
+bool cps_model_parse(cps_cli *c, const char *path, cps_model *out);
 void cps_model_close(cps_model *m);
 
 /* Lowers in place for the target (NULL: host, nothing is raised) down to registry calls. */

@@ -198,6 +198,7 @@ cps_op cps_op_find(const char *name);             /* CPS_OP_NONE when unknown */
 /* Text. The printer is the serialiser: print(parse(print(m))) == print(m), byte for byte.
  * Constants of up to 16 elements print inline; larger ones print as `blob` with their digest,
  * and the parser asks `blob` for the data (NULL callback or NULL result: E9xxx). */
+#define CPS_TEXT_INLINE 16 /* elements of a constant printed in place */
 typedef const void *(*cps_blob_fn)(void *user, const cps_digest *d, size_t bytes);
 void cps_ir_print(cps_module *m, cps_buf *out);
 /* The same with choices: LOCS adds `loc file:begin:end`, ANON leaves out names of values,

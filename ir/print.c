@@ -4,7 +4,6 @@
  * the grammar. */
 #include "ir/scan.h"
 
-#define INLINE_MAX 16 // elements of a constant printed in place
 
 typedef struct ctx {
     cps_module *m;
@@ -45,7 +44,7 @@ put_const(const ctx *c, const cps_node *n)
     const char *value_name = c->f->vals.data[n->out[0]].name;
     cps_type_print(&k->type, c->out);
     int64_t count = cps_type_count(&k->type);
-    if (count <= INLINE_MAX) {
+    if (count <= CPS_TEXT_INLINE) {
         cps_buf_puts(c->out, " [");
         for (int64_t i = 0; i < count; i++) {
             cps_buf_puts(c->out, i ? ", " : "");
