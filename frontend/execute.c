@@ -1,5 +1,6 @@
 /* Running on the simulator and by the reference evaluator. The host's part is execute_host.c. */
 #include "frontend/execute.h"
+#include "frontend/views.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -102,13 +103,6 @@ add_sim(cps_report *rep, const cps_sim_report *s, const cps_kbin *k)
     rep->psum_banks = CPS_MAX(rep->psum_banks, k->stats.psum_banks);
 }
 
-static bool
-write_trace(cps_cli *c, const cps_buf *b)
-{
-    const char *path = cps_cli_str(c, CPS_OPT_TRACE, NULL);
-    return !path || cps_cli_write(c, path, b->data, b->n);
-}
-
 bool
 cps_execute_kernel(cps_cli *c, const cps_instance *i, const cps_kbin *k, const cps_io *in,
                    unsigned nin, cps_io *out, unsigned nout, unsigned checks, cps_report *rep)
@@ -131,7 +125,9 @@ cps_execute_kernel(cps_cli *c, const cps_instance *i, const cps_kbin *k, const c
         ok = cps_sim_bind(s, out[o].name, out[o].data, (size_t)cps_type_bytes(&out[o].type), false,
                           c->diags);
     }
-    cps_sim_opts opts = {.checks = checks, .trace = cps_cli_has(c, CPS_OPT_TRACE)};
+    cps_views views;
+    cps_views_open(c, &views);
+    cps_sim_opts opts = {.checks = checks, .trace = cps_views_any(&views)};
     cps_sim_report sr;
     double t0 = cps_now_ms();
     ok = ok && cps_sim_run(s, &opts, &sr, c->diags);
@@ -139,15 +135,9 @@ cps_execute_kernel(cps_cli *c, const cps_instance *i, const cps_kbin *k, const c
     if (ok) {
         rep->checks = checks;
         add_sim(rep, &sr, k);
-        if (opts.trace) {
-            cps_buf b = {0};
-            cps_sim_trace_begin(&b);
-            cps_sim_trace(s, k->name, 0, &b);
-            cps_sim_trace_end(&b);
-            ok = write_trace(c, &b);
-            cps_buf_fini(&b);
-        }
+        cps_views_add(&views, s, k->name, 0);
     }
+    ok = cps_views_close(c, &views, ok);
     cps_sim_destroy(s);
     return ok;
 }
@@ -184,11 +174,10 @@ run_steps(cps_cli *c, const cps_package *p, const cps_target *t, void **at, unsi
           cps_report *rep, cps_report *each)
 {
     cps_sim *s = cps_sim_create(t);
-    cps_sim_opts opts = {.checks = checks, .trace = cps_cli_has(c, CPS_OPT_TRACE)};
-    cps_buf trace = {0};
+    cps_views views;
+    cps_views_open(c, &views);
+    cps_sim_opts opts = {.checks = checks, .trace = cps_views_any(&views)};
     bool ok = true;
-    if (opts.trace)
-        cps_sim_trace_begin(&trace);
     const char *only = cps_cli_str(c, CPS_OPT_KERNEL, NULL);
     int64_t by_compute = 0;
     bool found = !only;
@@ -221,10 +210,9 @@ run_steps(cps_cli *c, const cps_package *p, const cps_target *t, void **at, unsi
             break;
         }
         sr.time_ps += (int64_t)(t->run_launch_ns * 1e3);
-        if (opts.trace)
-            cps_sim_trace(s, k->name, rep->sim.time_ps, &trace);
         if (only && strcmp(only, k->name))
             continue;
+        cps_views_add(&views, s, k->name, rep->sim.time_ps);
         add_sim(rep, &sr, k->kbin);
         rep->roof.flops += k->flops;
         rep->roof.bytes += k->bytes;
@@ -245,11 +233,7 @@ run_steps(cps_cli *c, const cps_package *p, const cps_target *t, void **at, unsi
             add_sim(&each[i], &sr, k->kbin);
         }
     }
-    if (ok && opts.trace) {
-        cps_sim_trace_end(&trace);
-        ok = write_trace(c, &trace);
-    }
-    cps_buf_fini(&trace);
+    ok = cps_views_close(c, &views, ok);
     cps_sim_destroy(s);
     return ok;
 }

@@ -270,11 +270,12 @@ typedef struct rec_insn {
     cps_ps turn, ready, own, start;
     cps_ps free, self, done; /* the engine went on; results for itself, for others */
     cps_ps warm;             /* part of free - start that PE warm-up added */
+    uint64_t macs;           /* PE: multiplications it made */
     uint32_t freed_by;       /* the semaphore change that ended the wait, or REC_NONE */
     uint32_t before;         /* the instruction before it on its engine, or REC_NONE */
 } rec_insn;
 
-/* What one DMA engine did for a transfer; begin is -1 when it had nothing to move. */
+/* What one DMA engine did for a transfer; `own` is 0 when it had nothing to move. */
 typedef struct rec_part {
     cps_ps begin, end, own; /* first packet, last byte, time spent on own packets */
     uint32_t after;         /* the transfer served just before, when that held it up */
@@ -282,7 +283,8 @@ typedef struct rec_part {
 
 typedef struct rec_xfer {
     const insn *by;
-    uint32_t from; /* the instruction that triggered it */
+    uint32_t from;   /* the instruction that triggered it */
+    uint32_t before; /* the transfer before it in its queue, or REC_NONE */
     uint16_t queue;
     uint8_t last_ring;
     bool to_var, from_var;
@@ -324,6 +326,9 @@ typedef struct recorder {
     uint32_t ngran[2];
     uint32_t last_change[2 * SEMS]; /* index in sem */
     uint32_t last_xfer[DMA_RINGS];  /* served last */
+    uint32_t *last_of_queue;
+    uint64_t macs;     /* of PE, up to its latest record */
+    struct view *view; /* made on demand (path.c) */
 } recorder;
 
 /* The wait of an engine's next instruction, until it starts. */

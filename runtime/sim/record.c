@@ -16,6 +16,9 @@ rec_begin(cps_sim *s)
         r->last_change[k] = REC_NONE;
     for (int k = 0; k < DMA_RINGS; k++)
         r->last_xfer[k] = REC_NONE;
+    r->last_of_queue = cps_new_array(s->run_arena, uint32_t, s->queues.n + 1);
+    for (uint32_t q = 0; q < s->queues.n; q++)
+        r->last_of_queue[q] = REC_NONE;
     for (int e = 0; e < CPS_ENGINES; e++)
         s->eng[e].turn = (rec_turn){.freed_by = REC_NONE, .last = REC_NONE, .ready = -1};
 }
@@ -137,11 +140,23 @@ rec_held(cps_sim *s, engine *e, cps_ps own)
         e->turn.own = own;
 }
 
+/* The latest record of PE gets what PE has multiplied since the one before. */
+static void
+settle_macs(cps_sim *s)
+{
+    uint32_t last = s->eng[CPS_PE].turn.last;
+    if (last != REC_NONE)
+        s->rec->insn.data[last].macs = s->rep.pe_macs - s->rec->macs;
+    s->rec->macs = s->rep.pe_macs;
+}
+
 void
 rec_start(cps_sim *s, engine *e, const insn *i, const cps_cost *c, cps_ps warm)
 {
     rec_turn *w = &e->turn;
     uint32_t id = s->rec->insn.n;
+    if (e->id == CPS_PE)
+        settle_macs(s);
     rec_insn r = {.by = i,
                   .turn = w->turn,
                   .ready = w->ready,
@@ -189,6 +204,7 @@ rec_submit(cps_sim *s, engine *e, xfer *x, cps_ps issue, cps_ps start)
     unsigned n = (unsigned)s->t->dma_engines;
     rec_xfer r = {.by = x->by,
                   .from = e->turn.last,
+                  .before = s->rec->last_of_queue[x->b->queue],
                   .queue = x->b->queue,
                   .to_var = x->b->to_var,
                   .from_var = x->b->from_var,
@@ -201,7 +217,7 @@ rec_submit(cps_sim *s, engine *e, xfer *x, cps_ps issue, cps_ps start)
                   .part = cps_new_array(s->run_arena, rec_part, n)};
     for (unsigned k = 0; k < n; k++)
         r.part[k] = (rec_part){.begin = -1, .after = REC_NONE};
-    x->rec = REC_XFER | s->rec->xfer.n;
+    x->rec = s->rec->last_of_queue[r.queue] = REC_XFER | s->rec->xfer.n;
     cps_vec_push(s->run_arena, &s->rec->xfer, r);
     for (unsigned k = 0; k < n; k++) {
         const ring *g = &x->b->ring[k];
@@ -231,6 +247,12 @@ void
 rec_part_done(cps_sim *s, unsigned ring_no, xfer *x, cps_ps seen)
 {
     rec_xfer *r = &s->rec->xfer.data[x->rec & ~REC_XFER];
+    rec_part *p = &r->part[ring_no];
+    if (p->begin < 0) {
+        p->begin = p->end = s->now;
+        if (s->now > x->at[ring_no].start)
+            p->after = s->rec->last_xfer[ring_no];
+    }
     if (seen >= r->seen) {
         r->last = s->now;
         r->seen = seen;
@@ -250,6 +272,7 @@ rec_part_done(cps_sim *s, unsigned ring_no, xfer *x, cps_ps seen)
 void
 rec_end(cps_sim *s)
 {
+    settle_macs(s);
     for (unsigned psum = 0; psum < 2; psum++)
         end_lives(s, psum, 0, s->rec->ngran[psum]);
 }

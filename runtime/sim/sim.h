@@ -74,10 +74,20 @@ unsigned cps_sim_events(const cps_sim *s);
 /* False for control instructions. */
 bool cps_sim_event_at(const cps_sim *s, unsigned i, cps_sim_event *out);
 
-/* Perfetto / Chrome trace JSON of the last traced run: engines, DMA queues, semaphores. Several
- * kernels can be laid after one another: `offset_ps` shifts, `name` groups. */
-void cps_sim_trace_begin(cps_buf *out);
-void cps_sim_trace(const cps_sim *s, const char *name, int64_t offset_ps, cps_buf *out);
-void cps_sim_trace_end(cps_buf *out);
+/* What follows reads the records of the last run, which must have had `trace` set. */
+
+/* Where the time went, as text: stalls by engine with their sources, DMA, the critical path, and the
+ * changes that would help most. Runs the kernel again a few times on machines changed in one fact;
+ * the variables bound to `s` stay as they are. */
+void cps_sim_summary(cps_sim *s, const char *name, cps_buf *out);
+
+/* Perfetto / Chrome trace JSON: engines with their waits, DMA queues, semaphores, bytes in use and
+ * in flight, PE utilisation, arrows from update to wait. Several kernels can be laid after one
+ * another: `offset_ps` shifts, `name` is their category. */
+typedef struct cps_trace cps_trace;
+cps_trace *cps_trace_create(void);
+void cps_trace_destroy(cps_trace *t);
+void cps_trace_add(cps_trace *t, cps_sim *s, const char *name, int64_t offset_ps);
+const cps_buf *cps_trace_text(cps_trace *t); /* whole; nothing can be added after */
 
 #endif

@@ -397,10 +397,9 @@ test_trace(void)
     cps_sim_bind(b.s, "y", y, sizeof y, false, b.d);
     cps_sim_opts o = {.checks = CPS_CHECK_ALL, .trace = true};
     CHECK(cps_sim_run(b.s, &o, &b.rep, b.d));
-    cps_buf out = {0};
-    cps_sim_trace_begin(&out);
-    cps_sim_trace(b.s, "exp", 1000000, &out);
-    cps_sim_trace_end(&out);
+    cps_trace *t = cps_trace_create();
+    cps_trace_add(t, b.s, "exp", 1000000);
+    cps_buf out = *cps_trace_text(t);
     const char *why;
     size_t at;
     const cps_json *j = cps_json_parse(b.a, out.data, out.n, &why, &at);
@@ -410,7 +409,7 @@ test_trace(void)
     CHECK(strstr(out.data, "\"ACTIVATE\"") != NULL);
     CHECK(strstr(out.data, "k.cps:3") != NULL);
     CHECK(strstr(out.data, "\"wait\"") != NULL);
-    cps_buf_fini(&out);
+    cps_trace_destroy(t);
     kb_free(&b);
 }
 

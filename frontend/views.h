@@ -1,0 +1,22 @@
+/* Pictures and accounts of simulated runs: --trace, --html and --summary. One set for a command;
+ * kernels are added in the order they run. */
+#ifndef CPS_FRONTEND_VIEWS_H
+#define CPS_FRONTEND_VIEWS_H
+
+#include "frontend/cli.h"
+#include "frontend/report.h"
+
+typedef struct cps_views {
+    cps_trace *trace; /* NULL: not asked for */
+    bool summary;
+    cps_buf text;
+} cps_views;
+
+void cps_views_open(cps_cli *c, cps_views *v);
+bool cps_views_any(const cps_views *v); /* the simulator has to record */
+/* The run that `s` just made, starting `offset_ps` after the first one. */
+void cps_views_add(cps_views *v, cps_sim *s, const char *kernel, int64_t offset_ps);
+/* Writes what was asked for (the summary to standard error) when ok, and frees. */
+bool cps_views_close(cps_cli *c, cps_views *v, bool ok);
+
+#endif
