@@ -19,7 +19,7 @@ static const whatif_row rows[] = {
 #include "runtime/sim/whatif.def"
 };
 
-enum { TRIES = 6, TOO_MANY = 400000 };
+enum { TRIES = 6 };
 
 /* Gives the second machine the variables of the first: inputs as they are, copies of all else.
  */
@@ -43,7 +43,8 @@ bind_like(const cps_sim *s, cps_sim *m, cps_arena *a, cps_diags *d)
     return true;
 }
 
-/* Time of the run with the row's change, or -1. */
+/* Time of the run with the row's change, or -1. Data is moved only when control depends on it.
+ */
 static cps_ps
 try_row(const cps_sim *s, const whatif_row *row)
 {
@@ -52,9 +53,13 @@ try_row(const cps_sim *s, const whatif_row *row)
     cps_arena *a = cps_arena_create();
     cps_diags *d = cps_diags_create();
     cps_sim *m = cps_sim_create(&t);
-    cps_sim_opts o = {.max_steps = s->opts.max_steps};
+    cps_sim_opts o = {.max_steps = s->opts.max_steps, .no_data = true};
     cps_sim_report rep = {.time_ps = -1};
-    bool ok = cps_sim_load(m, s->k, d) && bind_like(s, m, a, d) && cps_sim_run(m, &o, &rep, d);
+    bool ok = cps_sim_load(m, s->k, d);
+    if (ok && !cps_sim_run(m, &o, &rep, d)) {
+        o.no_data = false;
+        ok = bind_like(s, m, a, d) && cps_sim_run(m, &o, &rep, d);
+    }
     cps_sim_destroy(m);
     cps_diags_destroy(d);
     cps_arena_destroy(a);
@@ -67,8 +72,6 @@ whatif(cps_sim *s, const view *v, hint *out)
     cps_ps weight[cps_countof(rows)], all = v->end - v->begin;
     bool tried[cps_countof(rows)] = {false};
     unsigned n = 0;
-    if (s->rec->insn.n > TOO_MANY)
-        return 0;
     for (unsigned k = 0; k < cps_countof(rows); k++)
         weight[k] =
             rows[k].kind == TIME_BUSY ? v->path_busy[rows[k].engine] : v->on_path[rows[k].kind];
