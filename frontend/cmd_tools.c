@@ -1,108 +1,14 @@
-/* Commands about the program itself and its formats: asm, dis, isa, targets, version, help, cache. */
+/* Commands about the program itself and its tables: isa, targets, version, help, cache. */
 #include "frontend/cli.h"
 
 #include "build_id.h"
 #include "codegen/isa/isa.h"
-#include "codegen/isa/text.h"
-#include "runtime/base/file.h"
 #include "runtime/base/json.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-static bool
-one_input(cps_cli *c, cps_file *f, const char **path, bool text)
-{
-    if (c->args.n != 1) {
-        cps_error(c->diags, CPS_E1105, CPS_NOSPAN, "'%s' takes one file", c->command);
-        return false;
-    }
-    *path = c->args.data[0];
-    if (cps_file_open(*path, text, f))
-        return true;
-    cps_error(c->diags, CPS_E1001, CPS_NOSPAN, "cannot read '%s': %s", *path, strerror(errno));
-    return false;
-}
-
-static bool
-generation(cps_cli *c, cps_gen *g)
-{
-    bool ok = true;
-    const cps_target *t = cps_cli_target(c, &ok);
-    if (ok && !t) {
-        cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'--target host' has no NeuronCore instructions");
-        return false;
-    }
-    if (ok)
-        *g = t->gen;
-    return ok;
-}
-
-cps_exit
-cps_cmd_asm(cps_cli *c)
-{
-    cps_file f;
-    const char *path;
-    cps_gen g;
-    if (!generation(c, &g) || !one_input(c, &f, &path, true))
-        return cps_cli_failed(c);
-    const char *out = cps_cli_str(c, CPS_OPT_OUTPUT, NULL);
-    uint32_t src = cps_diags_source(c->diags, path, (const char *)f.data, f.n);
-    cps_buf b = {0};
-    bool ok = cps_isa_parse((const char *)f.data, f.n, src, g, c->diags, &b);
-    if (ok)
-        ok = cps_cli_write(c, out ? out : "-", b.data ? b.data : "", b.n);
-    cps_exit code = ok ? CPS_OK : cps_cli_failed(c);
-    cps_cli_flush(c); // while the source text is still mapped
-    cps_buf_fini(&b);
-    cps_file_close(&f);
-    return code;
-}
-
-cps_exit
-cps_cmd_dis(cps_cli *c)
-{
-    cps_file f;
-    const char *path;
-    cps_gen g;
-    if (!generation(c, &g) || !one_input(c, &f, &path, false))
-        return cps_cli_failed(c);
-    if (f.n % CPS_BUNDLE_BYTES) {
-        cps_error(c->diags, CPS_E9001, CPS_NOSPAN,
-                  "'%s' holds %zu bytes, which is no multiple of the 64 of an instruction", path, f.n);
-        cps_help(c->diags, "an engine's stream in a container is a plain array of 64-byte records");
-        cps_file_close(&f);
-        return CPS_BAD_INPUT;
-    }
-    const char *out = cps_cli_str(c, CPS_OPT_OUTPUT, NULL);
-    cps_buf b = {0};
-    uint64_t foreign = 0;
-    bool ok = true;
-    for (size_t at = 0; at < f.n && ok; at += CPS_BUNDLE_BYTES) {
-        cps_bundle one;
-        memcpy(one.b, f.data + at, CPS_BUNDLE_BYTES);
-        foreign += cps_isa_find(one.b[0], g) == CPS_INSN_NONE;
-        cps_isa_print(&one, g, &b);
-        cps_buf_putc(&b, '\n');
-        if (!out && b.n > 1 << 20) { // memory does not grow with the file
-            ok = fwrite(b.data, 1, b.n, stdout) == b.n;
-            b.n = 0;
-        }
-    }
-    if (out)
-        ok = cps_cli_write(c, out, b.data ? b.data : "", b.n);
-    else if (ok && b.n)
-        ok = fwrite(b.data, 1, b.n, stdout) == b.n;
-    if (foreign)
-        cps_error(c->diags, CPS_N9002, CPS_NOSPAN,
-                  "%" PRIu64 " of %zu records are no %s instructions; they come back exactly all the same", foreign,
-                  f.n / CPS_BUNDLE_BYTES, cps_gen_name(g));
-    cps_buf_fini(&b);
-    cps_file_close(&f);
-    return ok ? CPS_OK : CPS_IO;
-}
 
 cps_exit
 cps_cmd_version(cps_cli *c)

@@ -33,6 +33,8 @@ const cps_field_row cps_fields[CPS_FIELDS] = {
     [CPS_F_NONE] = {.name = ""},
 #define CPS_FIELD(fmt, id, at, len, k, a, in, s)                                               \
     [CPS_F_##fmt##_##id] = {.name = #id,                                                       \
+                            .label = " " #id "=",                                              \
+                            .label_n = sizeof " " #id "=" - 1,                                 \
                             .format = CPS_FMT_##fmt,                                           \
                             .byte = at,                                                        \
                             .bits = len,                                                       \
@@ -42,6 +44,8 @@ const cps_field_row cps_fields[CPS_FIELDS] = {
                             .sure = CPS_SURE_##s},
 #define CPS_SLOT(fmt, id, at, shape, dir, in, s)                                               \
     [CPS_F_##fmt##_##id] = {.name = #id,                                                       \
+                            .label = " " #id "=",                                              \
+                            .label_n = sizeof " " #id "=" - 1,                                 \
                             .format = CPS_FMT_##fmt,                                           \
                             .byte = at,                                                        \
                             .bits = SHAPE_BITS_##shape,                                        \
@@ -218,11 +222,30 @@ load(const uint8_t *p, unsigned n)
     return v;
 }
 
-static void
-store(uint8_t *p, unsigned n, uint64_t v)
+static inline void
+store_n(uint8_t *p, unsigned n, uint64_t v)
 {
     for (unsigned i = 0; i < n; i++)
         p[i] = (uint8_t)(v >> (8 * i));
+}
+
+// The usual sizes as constants: one store each.
+static void
+store(uint8_t *p, unsigned n, uint64_t v)
+{
+    switch (n) {
+    case 1:
+        store_n(p, 1, v);
+        break;
+    case 2:
+        store_n(p, 2, v);
+        break;
+    case 4:
+        store_n(p, 4, v);
+        break;
+    default:
+        store_n(p, n, v);
+    }
 }
 
 uint64_t

@@ -51,6 +51,8 @@ enum {
     CPS_ON_ANY = (1 << CPS_ENGINES) - 1
 };
 
+enum { CPS_LABEL = 32 }; /* bytes of a label in assembly text */
+
 /* Which part of a dtype field speaks of an operand. */
 typedef enum cps_part { CPS_PART_NONE, CPS_PART_WHOLE, CPS_PART_LOW, CPS_PART_HIGH } cps_part;
 
@@ -98,6 +100,8 @@ typedef struct cps_ap {
 
 typedef struct cps_field_row {
     const char *name;
+    char label[CPS_LABEL]; /* " name=", as it stands in assembly text; the rest is zero */
+    uint8_t label_n;   /* its length */
     uint8_t format;    /* cps_format */
     uint8_t byte, bit; /* position; bit within the byte: 0, all known fields fill bytes */
     uint16_t bits;     /* length */

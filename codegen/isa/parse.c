@@ -1,9 +1,9 @@
-/* .cas text to bundles (grammar in text.h).
+/* One line of .cas text to a bundle (grammar in text.h).
  *
- * In: a whole text. Out: one 64-byte bundle per instruction line, and diagnostics with the span
- * of the word at fault. A line starts from cps_isa_new and every operand overwrites its field,
- * so whatever is absent keeps its default. One pass over the text; mnemonics and names go
- * through small tables on the stack; nothing is allocated per line. */
+ * In: a line. Out: 64 bytes, or diagnostics with the span of the word at fault. A line starts
+ * from cps_isa_new and every operand overwrites its field, so whatever is absent keeps its
+ * default. Mnemonics, names and fresh bundles come from tables of the parser; nothing is
+ * allocated. */
 #include "codegen/isa/parse.h"
 
 #include "codegen/isa/sync_row.h"
@@ -18,7 +18,7 @@ find_field(cps_cas *ps, unsigned fmt, const char *s, size_t n)
     unsigned start = ps->next >= first && ps->next < end ? ps->next : first;
     for (unsigned i = 0, count = end - first; i < count; i++) {
         unsigned f = start + i < end ? start + i : start + i - count;
-        if (cps_cas_same(s, n, cps_fields[f].name)) {
+        if (cps_fields[f].label_n == n + 2 && memcmp(cps_fields[f].label + 1, s, n) == 0) {
             ps->next = f + 1;
             return (cps_field)f;
         }
@@ -211,8 +211,8 @@ unknown_mnemonic(cps_cas *ps, const char *s, const char *end)
     return false;
 }
 
-static bool
-instruction(cps_cas *ps)
+bool
+cps_cas_instruction(cps_cas *ps)
 {
     const char *from = ps->p, *end = cps_cas_word_end(ps, from);
     if (cps_cas_keyword(ps, ".bytes")) {
@@ -222,7 +222,11 @@ instruction(cps_cas *ps)
     cps_insn insn = cps_cas_find_mnemonic(ps, from, (size_t)(end - from));
     if (!insn)
         return unknown_mnemonic(ps, from, CPS_MAX(end, from + 1));
-    ps->b = cps_isa_new(insn, ps->g);
+    if (!ps->have[insn]) {
+        ps->fresh[insn] = cps_isa_new(insn, ps->g);
+        ps->have[insn] = true;
+    }
+    ps->b = ps->fresh[insn];
     ps->fmt = cps_insns[insn].format;
     ps->next = cps_formats[ps->fmt].first;
     ps->given = ps->implied[0] = ps->implied[1] = 0;
@@ -255,33 +259,4 @@ instruction(cps_cas *ps)
         if (!ok)
             return false;
     }
-}
-
-bool
-cps_isa_parse(const char *text, size_t n, uint32_t file, cps_gen g, cps_diags *d,
-              cps_buf *bundles)
-{
-    cps_cas ps = {.text = text, .stop = text + n, .d = d, .file = file, .g = g};
-    if (n >= UINT32_MAX) {
-        cps_error(d, CPS_E9208, CPS_NOSPAN, "text of %zu bytes, at most 4 GiB are read", n);
-        return false;
-    }
-    cps_cas_fill_mnemonics(&ps);
-    bool good = true;
-    size_t start = bundles->n;
-    for (const char *s = text; cps_cas_line(&ps, &s);) {
-        ps.index = (bundles->n - start) / CPS_BUNDLE_BYTES;
-        if (!cps_cas_labels(&ps))
-            good = false;
-        if (ps.p == ps.end)
-            continue;
-        if (cps_cas_keyword(&ps, ".set"))
-            good = cps_cas_set(&ps) && good;
-        else if (instruction(&ps))
-            cps_buf_put(bundles, ps.b.b, CPS_BUNDLE_BYTES);
-        else
-            good = false;
-    }
-    cps_buf_fini(&ps.syms);
-    return good;
 }

@@ -6,15 +6,23 @@
 
 /* ---- errors ---- */
 
+// In a text in pieces only the lines with errors become sources, one each.
 static cps_span
-span(const cps_cas *ps, const char *from, const char *to)
+span(cps_cas *ps, const char *from, const char *to)
 {
-    return (cps_span){ps->file, (uint32_t)(from - ps->text), (uint32_t)(to - ps->text)};
+    if (ps->pieces && !ps->file)
+        ps->file = cps_diags_line(ps->d, ps->name, ps->line + 1, ps->text,
+                                  (size_t)(ps->stop - ps->text));
+    return ps->pieces && !ps->file
+               ? CPS_NOSPAN
+               : (cps_span){ps->file, (uint32_t)(from - ps->text), (uint32_t)(to - ps->text)};
 }
 
 bool
 cps_cas_fail(cps_cas *ps, cps_code code, const char *from, const char *to, const char *fmt, ...)
 {
+    if (ps->missing)
+        return false; // the line waits for a label
     va_list ap;
     va_start(ap, fmt);
     cps_verror(ps->d, code, span(ps, from, to), fmt, ap);
@@ -24,11 +32,23 @@ cps_cas_fail(cps_cas *ps, cps_code code, const char *from, const char *to, const
 
 /* ---- characters ---- */
 
+static const bool word_chars[256] = {['0' ... '9'] = true,
+                                     ['a' ... 'z'] = true,
+                                     ['A' ... 'Z'] = true,
+                                     ['_'] = true,
+                                     ['.'] = true};
+
+// clang-format off
+const uint8_t cps_cas_hex[256] = {
+    ['0'] = 1, ['1'] = 2, ['2'] = 3, ['3'] = 4, ['4'] = 5, ['5'] = 6, ['6'] = 7, ['7'] = 8,
+    ['8'] = 9, ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
+    ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16};
+// clang-format on
+
 static inline bool
 word_char(char c)
 {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           c == '_' || c == '.';
+    return word_chars[(uint8_t)c];
 }
 
 const char *
@@ -48,16 +68,6 @@ cps_cas_chunk_end(const cps_cas *ps, const char *s)
 }
 
 bool
-cps_cas_accept(cps_cas *ps, char c)
-{
-    if (ps->p < ps->end && *ps->p == c) {
-        ps->p++;
-        return true;
-    }
-    return false;
-}
-
-bool
 cps_cas_expect(cps_cas *ps, char c)
 {
     if (cps_cas_accept(ps, c))
@@ -66,46 +76,44 @@ cps_cas_expect(cps_cas *ps, char c)
                         c);
 }
 
-bool
-cps_cas_keyword(cps_cas *ps, const char *word)
-{
-    size_t n = strlen(word);
-    if ((size_t)(ps->end - ps->p) < n || memcmp(ps->p, word, n) != 0)
-        return false;
-    ps->p += n;
-    return true;
-}
-
 /* ---- numbers ---- */
+
+static bool
+too_big(cps_cas *ps, const char *from)
+{
+    return cps_cas_fail(ps, CPS_E9204, from, cps_cas_chunk_end(ps, ps->p),
+                        "number beyond 64 bits");
+}
 
 bool
 cps_cas_number(cps_cas *ps, uint64_t *out, bool *neg)
 {
     const char *from = ps->p;
-    uint64_t v = 0;
     *neg = cps_cas_accept(ps, '-');
-    const char *digits = ps->p;
-    if (ps->end - ps->p > 2 && ps->p[0] == '0' && (ps->p[1] | 0x20) == 'x') {
-        ps->p += 2;
-        digits = ps->p;
-        for (int h; ps->p < ps->end && (h = cps_cas_hex_digit(*ps->p)) >= 0; ps->p++) {
-            if (v >> 60)
-                return cps_cas_fail(ps, CPS_E9204, from, cps_cas_chunk_end(ps, ps->p),
-                                    "number beyond 64 bits");
+    const char *digits = ps->p, *p = digits, *end = ps->end;
+    uint64_t v = 0;
+    if (end - p > 2 && p[0] == '0' && (p[1] | 0x20) == 'x') {
+        digits = p += 2;
+        for (int h; p < end && (h = cps_cas_hex_digit(*p)) >= 0; p++) {
+            if (v >> 60) {
+                ps->p = p;
+                return too_big(ps, from);
+            }
             v = v << 4 | (unsigned)h;
         }
     } else {
-        for (; ps->p < ps->end && *ps->p >= '0' && *ps->p <= '9'; ps->p++) {
-            unsigned c = (unsigned)(*ps->p - '0');
-            if (v > (UINT64_MAX - c) / 10)
-                return cps_cas_fail(ps, CPS_E9204, from, cps_cas_chunk_end(ps, ps->p),
-                                    "number beyond 64 bits");
+        for (unsigned c; p < end && (c = (unsigned)(*p - '0')) < 10; p++) {
+            if (p - digits >= 19 && v > (UINT64_MAX - c) / 10) {
+                ps->p = p;
+                return too_big(ps, from);
+            }
             v = v * 10 + c;
         }
     }
-    if (ps->p == digits && !*neg && cps_cas_symbol(ps, out, neg))
+    ps->p = p;
+    if (p == digits && !*neg && cps_cas_symbol(ps, out, neg))
         return true;
-    if (ps->p == digits || (ps->p < ps->end && word_char(*ps->p)))
+    if (p == digits || (p < end && word_char(*p)))
         return cps_cas_fail(ps, CPS_E9203, from,
                             CPS_MAX(cps_cas_chunk_end(ps, from), from + (from < ps->end)),
                             "expected a number");
@@ -141,9 +149,9 @@ cps_cas_bytes(cps_cas *ps, uint8_t *out, unsigned n)
         return cps_cas_fail(ps, CPS_E9203, from, cps_cas_chunk_end(ps, from),
                             "expected bytes: 0x and hex digits");
     memset(out, 0, n);
-    for (ps->p += 2; ps->p < ps->end && cps_cas_hex_digit(*ps->p) >= 0; i++) {
-        int hi = cps_cas_hex_digit(ps->p[0]),
-            lo = ps->p + 1 < ps->end ? cps_cas_hex_digit(ps->p[1]) : -1;
+    int hi, lo;
+    for (ps->p += 2; ps->p < ps->end && (hi = cps_cas_hex_digit(*ps->p)) >= 0; i++) {
+        lo = ps->p + 1 < ps->end ? cps_cas_hex_digit(ps->p[1]) : -1;
         if (lo < 0)
             return cps_cas_fail(ps, CPS_E9203, from, cps_cas_chunk_end(ps, ps->p),
                                 "odd number of hex digits");
@@ -156,55 +164,30 @@ cps_cas_bytes(cps_cas *ps, uint8_t *out, unsigned n)
     return i ? true : cps_cas_fail(ps, CPS_E9203, from, ps->p, "expected hex digits");
 }
 
-/* ---- lines ---- */
-
-// The end of a line's content: the newline, or "//" outside quotes after a blank or at the
-// start.
-static const char *
-content_end(const char *s, const char *stop)
-{
-    const char *nl = memchr(s, '\n', (size_t)(stop - s));
-    if (nl)
-        stop = nl;
-    if (!memchr(s, '/', (size_t)(stop - s)))
-        return stop;
-    bool quoted = false;
-    for (const char *p = s; p < stop; p++) {
-        if (*p == '"')
-            quoted = !quoted;
-        else if (!quoted && *p == '/' && p + 1 < stop && p[1] == '/' &&
-                 (p == s || cps_cas_blank(p[-1])))
-            return p;
-    }
-    return stop;
-}
-
-bool
-cps_cas_line(cps_cas *ps, const char **s)
-{
-    while (*s < ps->stop) {
-        const char *nl = memchr(*s, '\n', (size_t)(ps->stop - *s));
-        ps->p = *s;
-        ps->end = content_end(*s, ps->stop);
-        *s = nl ? nl + 1 : ps->stop;
-        while (ps->end > ps->p && cps_cas_blank(ps->end[-1]))
-            ps->end--;
-        cps_cas_skip_blanks(ps);
-        if (ps->p < ps->end)
-            return true;
-    }
-    return false;
-}
-
 /* ---- names ---- */
 
+static inline uint64_t
+load8(const char *s)
+{
+    uint64_t v;
+    memcpy(&v, s, 8);
+    return v;
+}
+
+// The first and the last eight bytes tell the names of the tables apart well enough.
 static uint32_t
 hash(const char *s, size_t n)
 {
-    uint32_t h = 2166136261u;
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ (uint8_t)s[i]) * 16777619u;
-    return h ^ h >> 15;
+    uint64_t h = n;
+    if (n >= 8) {
+        h += load8(s) + 31 * load8(s + n - 8);
+    } else {
+        uint64_t v = 0;
+        for (size_t i = 0; i < n; i++)
+            v = v << 8 | (uint8_t)s[i];
+        h += v;
+    }
+    return (uint32_t)(h * 0x9E3779B97F4A7C15ull >> 40);
 }
 
 void
@@ -257,17 +240,22 @@ look_up(unsigned kind, unsigned arg, const char *s, size_t n)
     }
 }
 
-// The same with a memory of the names seen last: programs repeat few of them.
+// The same with a memory of the names seen last: programs repeat few of them. No name is of the
+// kind of an empty slot, 0.
 static int
 name_value(cps_cas *ps, unsigned kind, unsigned arg, const char *s, size_t n)
 {
     unsigned key = kind == CPS_FK_ENUM ? 256 + arg : kind;
-    cps_cas_name *slot = &ps->name[(hash(s, n) + key) % CPS_CAS_NAMES];
-    if (slot->s && slot->kind == key && slot->n == n && memcmp(slot->s, s, n) == 0)
+    cps_cas_name *slot = &ps->seen[(hash(s, n) + key) % CPS_CAS_NAMES];
+    if (slot->kind == key && slot->n == n && memcmp(slot->s, s, n) == 0)
         return slot->value;
     int v = look_up(kind, arg, s, n);
-    if (v >= 0)
-        *slot = (cps_cas_name){s, (uint32_t)n, (uint16_t)key, (int16_t)v};
+    if (v >= 0 && n <= CPS_CAS_NAME) {
+        memcpy(slot->s, s, n);
+        slot->n = (uint8_t)n;
+        slot->kind = (uint16_t)key;
+        slot->value = (int16_t)v;
+    }
     return v;
 }
 

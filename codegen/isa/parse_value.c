@@ -300,12 +300,7 @@ scalar(cps_cas *ps, const cps_field_row *r, uint32_t *out)
         for (const char *s = from; s < end && !hex; s++)
             real = real || *s == '.' || *s == 'e' || *s == 'n'; // 0.5, 1e9, inf, nan
         double d;
-        if (real && cps_cas_symbol(ps, &v, &neg)) {
-            if (neg || v > 0xFFFFFFFFu)
-                return cps_cas_fail(ps, CPS_E9204, from, ps->p, "number does not fit 32 bits");
-        } else if (real) {
-            if (!cps_parse_double(from, (size_t)(end - from), &d))
-                return cps_cas_fail(ps, CPS_E9203, from, end, "expected a number");
+        if (real && cps_parse_double(from, (size_t)(end - from), &d)) {
             v = cps_f32_bits((float)d);
             ps->p = end;
         } else if (!cps_cas_number(ps, &v, &neg)) {

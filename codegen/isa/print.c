@@ -2,8 +2,11 @@
  *
  * In: 64 bytes, any. Out: one line that parse.c turns into the same 64 bytes. A loop over the
  * rows of the format prints each field that differs from its default; a bit per byte remembers
- * what was covered, and the rest, if not zero, follows as raw[byte]= operands. The line is
- * built in a local buffer: no allocation, no printf. */
+ * what was covered, and the rest, if not zero, follows as raw[byte]= operands.
+ *
+ * Made for many bundles: a line goes straight into the output buffer, every function takes the
+ * place to write to and returns the next one, labels are copied in one piece of fixed size from
+ * their rows, fields are loaded as one word. No allocation a line, no printf. */
 #include "codegen/isa/text.h"
 
 #include "codegen/isa/sync_row.h"
@@ -11,280 +14,276 @@
 
 #include <string.h>
 
-// Longest line: every byte as a raw operand (15 characters each), or about 30 operands with a
-// name and a value of at most 120 characters (52 bytes in hex).
-enum { LINE_MAX_BYTES = 6144 };
+enum {
+    // Longest line: a byte of a field takes at most a label of 32 and a name of 24 characters,
+    // 52 of them; the mnemonic, clauses and header fields less than 500.
+    LINE_ROOM = 4096,
+    WORD_PAD = 8, // fields are loaded as 8 bytes
+    WIRES = 32    // dtype tags with a row are below
+};
 
-typedef struct line {
-    char text[LINE_MAX_BYTES];
-    char *p;
-} line;
-
-/* ---- characters ---- */
-
-static inline void
-put(line *l, const char *s)
-{
-    size_t n = strlen(s);
-    memcpy(l->p, s, n);
-    l->p += n;
-}
-
-static inline void
-put_c(line *l, char c)
-{
-    *l->p++ = c;
-}
+/* What one call prints with: the bundle in a padded copy, and the dtype of each tag. */
+typedef struct printer {
+    uint8_t b[CPS_BUNDLE_BYTES + WORD_PAD];
+    cps_gen g;
+    uint8_t dtype[WIRES]; // as cps_isa_dtype gives them
+} printer;
 
 static void
-put_u(line *l, uint64_t v)
+start(printer *pr, cps_gen g)
+{
+    pr->g = g;
+    memset(pr->b + CPS_BUNDLE_BYTES, 0, WORD_PAD);
+    for (unsigned i = 0; i < WIRES; i++)
+        pr->dtype[i] = (uint8_t)cps_isa_dtype(i);
+}
+
+/* ---- characters and numbers ---- */
+
+#define put stpcpy // a literal becomes a copy of known size
+
+static const char hex_digit[] = "0123456789abcdef";
+
+// Two digits each.
+static const char pair[] = "00010203040506070809101112131415161718192021222324"
+                           "25262728293031323334353637383940414243444546474849"
+                           "50515253545556575859606162636465666768697071727374"
+                           "75767778798081828384858687888990919293949596979899";
+
+static char *
+put_u(char *p, uint64_t v)
 {
     char t[20];
-    unsigned n = 0;
-    do {
-        t[n++] = (char)('0' + v % 10);
-        v /= 10;
-    } while (v);
-    while (n)
-        *l->p++ = t[--n];
+    unsigned at = sizeof t;
+    if (v < 10) {
+        *p = (char)('0' + v);
+        return p + 1;
+    }
+    if (v < 1000) {
+        *p = (char)('0' + v / 100);
+        p += v >= 100;
+        memcpy(p, pair + 2 * (v % 100), 2);
+        return p + 2;
+    }
+    for (; v >= 100; v /= 100)
+        memcpy(t + (at -= 2), pair + 2 * (v % 100), 2);
+    if (v >= 10)
+        memcpy(t + (at -= 2), pair + 2 * v, 2);
+    else
+        t[--at] = (char)('0' + v);
+    memcpy(p, t + at, sizeof t - at);
+    return p + (sizeof t - at);
 }
 
-static void
-put_s(line *l, int64_t v)
+static char *
+put_s(char *p, int64_t v)
 {
-    if (v < 0)
-        put_c(l, '-');
-    put_u(l, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
+    if (v >= 0)
+        return put_u(p, (uint64_t)v);
+    *p++ = '-';
+    return put_u(p, 0 - (uint64_t)v);
 }
 
-static void
-put_hex(line *l, uint64_t v)
+static char *
+put_hex(char *p, uint64_t v)
 {
-    unsigned n = 1;
-    while (n < 16 && v >> (4 * n))
-        n++;
-    put(l, "0x");
-    while (n--)
-        put_c(l, "0123456789abcdef"[(v >> (4 * n)) & 15]);
+    unsigned n = (67 - (unsigned)__builtin_clzll(v | 1)) / 4;
+    *p++ = '0';
+    *p++ = 'x';
+    for (unsigned i = n; i--; v >>= 4)
+        p[i] = hex_digit[v & 15];
+    return p + n;
 }
 
-static void
-put_bytes(line *l, const uint8_t *b, unsigned n)
+static char *
+put_bytes(char *p, const uint8_t *b, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
-        put_c(l, "0123456789abcdef"[b[i] >> 4]);
-        put_c(l, "0123456789abcdef"[b[i] & 15]);
+        *p++ = hex_digit[b[i] >> 4];
+        *p++ = hex_digit[b[i] & 15];
     }
+    return p;
 }
 
 /* ---- values ---- */
 
-static bool
-is_zero(const uint8_t *p, unsigned n)
+// A float where its text gives the bits back, else hexadecimal.
+static char *
+put_f32(char *p, uint32_t bits)
 {
-    while (n && p[n - 1] == 0)
+    char *end = cps_text_f32(p, bits);
+    return end ? end : put_hex(p, bits);
+}
+
+static char *
+put_name(char *p, const char *name, uint64_t v)
+{
+    return name ? put(p, name) : put_hex(p, v);
+}
+
+static char *
+put_dtype(const printer *pr, char *p, unsigned wire)
+{
+    unsigned t = wire < WIRES ? pr->dtype[wire] : (unsigned)cps_isa_dtype(wire);
+    return put_name(p, t ? cps_dtype_name((cps_dtype)t) : NULL, wire);
+}
+
+static inline uint16_t
+load2(const uint8_t *b)
+{
+    return (uint16_t)(b[0] | b[1] << 8);
+}
+
+static inline uint32_t
+load4(const uint8_t *b)
+{
+    return load2(b) | (uint32_t)load2(b + 2) << 16;
+}
+
+static inline uint64_t
+load8(const uint8_t *b)
+{
+    return load4(b) | (uint64_t)load4(b + 4) << 32;
+}
+
+static bool
+is_zero(const uint8_t *b, unsigned n)
+{
+    while (n && b[n - 1] == 0)
         n--;
     return n == 0;
 }
 
-// A float where its text gives the bits back, else hexadecimal.
-static void
-put_f32(line *l, uint32_t bits)
+// After an opening like "var[": a number, an offset, the bracket.
+static char *
+put_named(char *p, uint32_t id, uint32_t offset)
 {
-    char *end = cps_text_f32(l->p, bits);
-    if (end)
-        l->p = end;
-    else
-        put_hex(l, bits);
-}
-
-static void
-put_name(line *l, const char *name, uint64_t v)
-{
-    if (name)
-        put(l, name);
-    else
-        put_hex(l, v);
-}
-
-static void
-put_dtype(line *l, unsigned wire)
-{
-    cps_dtype t = cps_isa_dtype(wire);
-    put_name(l, t ? cps_dtype_name(t) : NULL, wire);
-}
-
-static void
-put_place(line *l, const char *space, unsigned partition, unsigned byte)
-{
-    put(l, space);
-    put(l, "[p");
-    put_u(l, partition);
-    if (byte) {
-        put_c(l, '+');
-        put_hex(l, byte);
+    p = put_u(p, id);
+    if (offset) {
+        *p++ = '+';
+        p = put_hex(p, offset);
     }
-    put_c(l, ']');
+    *p++ = ']';
+    return p;
 }
 
-static void
-put_on_chip(line *l, uint32_t a)
+static char *
+put_on_chip(char *p, uint32_t a)
 {
     if (a < CPS_PSUM_BASE)
-        put_place(l, "sbuf", a / CPS_SBUF_STRIDE, a % CPS_SBUF_STRIDE);
-    else
-        put_place(l, "psum", cps_addr_partition(a), cps_addr_byte(a));
+        return put_named(put(p, "sbuf[p"), a / CPS_SBUF_STRIDE, a % CPS_SBUF_STRIDE);
+    return put_named(put(p, "psum[p"), cps_addr_partition(a), cps_addr_byte(a));
 }
 
-static void
-put_addr4(line *l, uint32_t a)
+static char *
+put_addr4(char *p, uint32_t a)
 {
     uint32_t at = a & CPS_ADDR_BITS, both = CPS_ADDR_INDEX | CPS_ADDR_SHAPE;
     bool reg = a & CPS_ADDR_REG;
-    if ((a & both) == both || at >= (reg ? 256 : CPS_PSUM_END)) {
-        put_hex(l, a);
-        return;
-    }
+    if ((a & both) == both || at >= (reg ? 256 : CPS_PSUM_END))
+        return put_hex(p, a);
     if (a & both)
-        put(l, a & CPS_ADDR_INDEX ? "index:" : "shape:");
-    if (!reg) {
-        put_on_chip(l, at);
-        return;
-    }
-    put(l, "reg[");
-    put_u(l, at);
-    put_c(l, ']');
-}
-
-static uint32_t
-load4(const uint8_t *p)
-{
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
-// A name with a number and an offset: var[7+0x40].
-static void
-put_named(line *l, const char *name, uint32_t id, uint32_t offset)
-{
-    put(l, name);
-    put_u(l, id);
-    if (offset) {
-        put_c(l, '+');
-        put_hex(l, offset);
-    }
-    put_c(l, ']');
+        p = put(p, a & CPS_ADDR_INDEX ? "index:" : "shape:");
+    return reg ? put_named(put(p, "reg["), at, 0) : put_on_chip(p, at);
 }
 
 // The marker in byte 7 says what bytes 0 to 6 are; what fits no form is a number.
-static void
-put_addr8(line *l, uint64_t a)
+static char *
+put_addr8(char *p, uint64_t a)
 {
     unsigned m = (unsigned)(a >> 56), form = m & 0xBB;
     uint32_t low = (uint32_t)a, high = (uint32_t)(a >> 32) & 0xFFFFFF;
-    bool pair = form == 0x80 && low < 0x10000 && !high;
+    bool regs = form == 0x80 && low < 0x10000 && !high;
     bool table = form == 0x20 && high < 0x10000;
     bool by_reg = form == 0x28 && high < 0x10000 && low < 256;
-    if (m == 0x10) {
-        put_named(l, "var[", high, low);
-        return;
-    }
-    if (!pair && !table && !by_reg && (m & 0xB8)) {
-        put_hex(l, a);
-        return;
-    }
+    if (m == 0x10)
+        return put_named(put(p, "var["), high, low);
+    if (!regs && !table && !by_reg && (m & 0xB8))
+        return put_hex(p, a);
     if (m & 0x04)
-        put(l, "wide:");
+        p = put(p, "wide:");
     if (m & 0x40)
-        put(l, "shape:");
-    if (pair) {
-        put(l, "reg[");
-        put_u(l, low & 0xFF);
-        put_c(l, ',');
-        put_u(l, low >> 8);
-        put_c(l, ']');
-    } else if (table) {
-        put_named(l, "table[", high, low);
-    } else if (by_reg) {
-        put(l, "table[");
-        put_u(l, high);
-        put(l, "+r");
-        put_u(l, low);
-        put_c(l, ']');
-    } else {
-        a &= 0x03FFFFFFFFFFFFFFull;
-        if (a < CPS_PSUM_END)
-            put_on_chip(l, (uint32_t)a);
-        else
-            put_hex(l, a);
+        p = put(p, "shape:");
+    if (regs) {
+        p = put_u(put(p, "reg["), low & 0xFF);
+        *p++ = ',';
+        return put_named(p, low >> 8, 0);
     }
+    if (table)
+        return put_named(put(p, "table["), high, low);
+    if (by_reg)
+        return put_named(put(put_u(put(p, "table["), high), "+r"), low, 0);
+    a &= 0x03FFFFFFFFFFFFFFull;
+    return a < CPS_PSUM_END ? put_on_chip(p, (uint32_t)a) : put_hex(p, a);
 }
 
-static void
-put_dims(line *l, const cps_ap *ap, int16_t idle)
+// `most` steps, then as many counts; trailing idle ones are left out.
+static char *
+put_dims(char *p, const uint8_t *b, unsigned most, uint16_t idle)
 {
-    unsigned n = ap->nd;
-    while (n > 1 && ap->step[n - 1] == idle && ap->num[n - 1] == 1)
+    const uint8_t *step = b, *num = b + 2 * most;
+    unsigned n = most;
+    while (n > 1 && load2(step + 2 * (n - 1)) == idle && load2(num + 2 * (n - 1)) == 1)
         n--;
+    *p = '[';
     for (unsigned i = 0; i < n; i++) {
-        put_c(l, i ? ',' : '[');
-        put_s(l, ap->step[i]);
+        p = put_s(p + 1, (int16_t)load2(step + 2 * i));
+        *p = ',';
     }
-    put(l, "][");
+    p[0] = ']';
+    p[1] = '[';
+    p++;
     for (unsigned i = 0; i < n; i++) {
-        if (i)
-            put_c(l, ',');
-        put_u(l, ap->num[i]);
+        p = put_u(p + 1, load2(num + 2 * i));
+        *p = ',';
     }
-    put_c(l, ']');
+    *p = ']';
+    return p + 1;
 }
 
-// index->data[count] of a pattern in n bytes; false when it is not of that form.
-static bool
-put_indirect(line *l, const uint8_t *p, unsigned n)
+// index->data[count] of a pattern in n bytes; NULL when it is not of that form.
+static char *
+put_indirect(char *p, const uint8_t *b, unsigned n)
 {
-    if (n < 12 || !cps_addr_is_indirect(load4(p)) || !is_zero(p + 10, n - 10))
-        return false;
-    put_addr4(l, load4(p));
-    put(l, "->");
-    put_addr4(l, load4(p + 4));
-    put_c(l, '[');
-    put_u(l, (unsigned)(p[8] | p[9] << 8));
-    put_c(l, ']');
-    return true;
+    if (!cps_addr_is_indirect(load4(b)) || n < 12 || !is_zero(b + 10, n - 10))
+        return NULL;
+    p = put_addr4(put(put_addr4(p, load4(b)), "->"), load4(b + 4));
+    *p++ = '[';
+    return put_named(p, load2(b + 8), 0);
 }
 
 // data*scale[count,step,scale partition], and index->data*scale[count,scale partition].
-static void
-put_mx(line *l, const uint8_t *p)
+static char *
+put_mx(char *p, const uint8_t *b)
 {
-    bool indirect = cps_addr_is_indirect(load4(p));
+    bool indirect = cps_addr_is_indirect(load4(b));
     if (indirect) {
-        put_addr4(l, load4(p));
-        put(l, "->");
-        p += 4;
+        p = put(put_addr4(p, load4(b)), "->");
+        b += 4;
     }
-    put_addr4(l, load4(p));
-    put_c(l, '*');
-    put_addr4(l, load4(p + 4));
-    put_c(l, '[');
-    put_u(l, (unsigned)(p[8] | p[9] << 8));
-    put_c(l, ',');
+    p = put_addr4(p, load4(b));
+    *p++ = '*';
+    p = put_addr4(p, load4(b + 4));
+    *p++ = '[';
+    p = put_u(p, load2(b + 8));
+    *p++ = ',';
     if (!indirect) {
-        put_s(l, (int8_t)p[10]);
-        put_c(l, ',');
+        p = put_s(p, (int8_t)b[10]);
+        *p++ = ',';
     }
-    put_u(l, p[11]);
-    uint32_t rest = indirect ? p[10] : load4(p + 12); // reserved
+    p = put_u(p, b[11]);
+    uint32_t rest = indirect ? b[10] : load4(b + 12); // reserved
     if (rest) {
-        put_c(l, ',');
-        put_hex(l, rest);
+        *p++ = ',';
+        p = put_hex(p, rest);
     }
-    put_c(l, ']');
+    *p++ = ']';
+    return p;
 }
 
 // Masks of an enum joined by '|', those of several bits with their value.
-static void
-put_flags(line *l, unsigned e, unsigned v)
+static char *
+put_flags(char *p, unsigned e, unsigned v)
 {
     bool some = false;
     for (unsigned i = cps_enums[e].first; i < cps_enums[e + 1].first && v; i++) {
@@ -292,331 +291,350 @@ put_flags(line *l, unsigned e, unsigned v)
         if (!(v & mask))
             continue;
         if (some)
-            put_c(l, '|');
-        put(l, cps_enumvals[i].name);
+            *p++ = '|';
+        p = put(p, cps_enumvals[i].name);
         if (mask & (mask - 1)) {
-            put_c(l, ':');
-            put_u(l, (v & mask) / (mask & (0 - mask)));
+            *p++ = ':';
+            p = put_u(p, (v & mask) / (mask & (0 - mask)));
         }
         v &= ~mask;
         some = true;
     }
     if (some && !v)
-        return;
+        return p;
     if (some)
-        put_c(l, '|');
-    put_hex(l, v);
+        *p++ = '|';
+    return put_hex(p, v);
 }
 
-static void
-put_str(line *l, const uint8_t *p, unsigned n)
+static char *
+put_str(char *p, const uint8_t *b, unsigned n)
 {
     unsigned len = 0;
-    while (len < n && p[len] >= ' ' && p[len] < 0x7F && p[len] != '"')
+    while (len < n && b[len] >= ' ' && b[len] < 0x7F && b[len] != '"')
         len++;
     unsigned rest = len;
-    while (rest < n && p[rest] == 0)
+    while (rest < n && b[rest] == 0)
         rest++;
-    if (rest == n) {
-        put_c(l, '"');
-        memcpy(l->p, p, len);
-        l->p += len;
-        put_c(l, '"');
-    } else {
-        put(l, "0x");
-        put_bytes(l, p, n);
-    }
+    if (rest != n)
+        return put_bytes(put(p, "0x"), b, n);
+    *p++ = '"';
+    memcpy(p, b, len);
+    p[len] = '"';
+    return p + len + 1;
 }
 
-static void
-put_numbers(line *l, const cps_bundle *b, cps_field f)
+// The bits of a field of at most 64.
+static inline uint64_t
+bits_of(const printer *pr, const cps_field_row *r)
 {
-    const cps_field_row *r = &cps_fields[f];
-    unsigned n = r->arg > 1 ? r->arg : 1, width = r->bits / n;
-    while (n > 1 && cps_isa_get_elem(b, f, n - 1) == 0)
+    return load8(pr->b + r->byte) & ~0ull >> (64 - r->bits);
+}
+
+static inline char *
+put_number(char *p, uint64_t v, unsigned width, bool sign)
+{
+    return sign ? put_s(p, (int64_t)(v << (64 - width)) >> (64 - width)) : put_u(p, v);
+}
+
+static char *
+put_numbers(const printer *pr, char *p, const cps_field_row *r)
+{
+    bool sign = r->kind == CPS_FK_SINT;
+    if (r->arg <= 1)
+        return put_number(p, bits_of(pr, r), r->bits, sign);
+    unsigned n = r->arg, width = r->bits / n;
+    uint64_t mask = ~0ull >> (64 - width);
+    const uint8_t *b = pr->b + r->byte;
+    while (n > 1 && (load8(b + (n - 1) * width / 8) & mask) == 0)
         n--;
-    if (r->arg > 1)
-        put_c(l, '[');
+    *p = '[';
     for (unsigned i = 0; i < n; i++) {
-        uint64_t v = cps_isa_get_elem(b, f, i);
-        if (i)
-            put_c(l, ',');
-        if (r->kind == CPS_FK_SINT)
-            put_s(l, (int64_t)(v << (64 - width)) >> (64 - width));
-        else
-            put_u(l, v);
+        p = put_number(p + 1, load8(b + i * width / 8) & mask, width, sign);
+        *p = ',';
     }
-    if (r->arg > 1)
-        put_c(l, ']');
+    *p = ']';
+    return p + 1;
 }
 
 // Where the scalar comes from: the wire values of IMM_SRC; IMM_SRC_N swaps the first two.
 static unsigned
-scalar_form(const cps_bundle *b, const cps_field_row *r)
+scalar_form(const printer *pr, const cps_field_row *r)
 {
     if (!r->source)
         return CPS_IMM_SRC_INSTRUCTION_IMMEDIATE;
-    unsigned v = (unsigned)cps_isa_get(b, (cps_field)r->source);
-    return cps_fields[r->source].arg == CPS_ENUM_IMM_SRC_N && v <= 1 ? 1 - v : v;
+    const cps_field_row *source = &cps_fields[r->source];
+    unsigned v = (unsigned)bits_of(pr, source);
+    return source->arg == CPS_ENUM_IMM_SRC_N && v <= 1 ? 1 - v : v;
 }
 
-static void
-put_scalar(line *l, const cps_bundle *b, const cps_field_row *r, uint32_t v, unsigned wire)
+static char *
+put_scalar(const printer *pr, char *p, const cps_field_row *r, uint32_t v, unsigned wire)
 {
-    unsigned form = scalar_form(b, r), exp = v >> 23 & 0xFF;
-    if (form == CPS_IMM_SRC_POINTER_IMMEDIATE || form == CPS_IMM_SRC_REG_PTR_IMMEDIATE) {
-        put(l, form == CPS_IMM_SRC_POINTER_IMMEDIATE ? "ptr[" : "reg[");
-        if (form == CPS_IMM_SRC_POINTER_IMMEDIATE)
-            put_hex(l, v);
-        else
-            put_u(l, v);
-        put_c(l, ']');
-    } else if (r->dtype && wire && !cps_dtype_is_float(cps_isa_dtype(wire))) {
-        put_hex(l, v);
-    } else if ((v & 0x7FFFFFFFu) == 0 || exp == 0xFF || (exp > 80 && exp < 174)) {
-        put_f32(l, v); // magnitudes a program would write; small integers stay hexadecimal
-    } else {
-        put_hex(l, v);
+    unsigned form = scalar_form(pr, r), exp = v >> 23 & 0xFF;
+    if (form == CPS_IMM_SRC_POINTER_IMMEDIATE) {
+        p = put_hex(put(p, "ptr["), v);
+        *p++ = ']';
+        return p;
     }
+    if (form == CPS_IMM_SRC_REG_PTR_IMMEDIATE) {
+        p = put_u(put(p, "reg["), v);
+        *p++ = ']';
+        return p;
+    }
+    if (r->dtype && wire && !cps_dtype_is_float(cps_isa_dtype(wire)))
+        return put_hex(p, v);
+    if ((v & 0x7FFFFFFFu) == 0 || exp == 0xFF || (exp > 80 && exp < 174))
+        return put_f32(p,
+                       v); // magnitudes a program would write; small integers stay hexadecimal
+    return put_hex(p, v);
 }
 
 /* ---- fields ---- */
 
 static unsigned
-dtype_of(const cps_bundle *b, const cps_field_row *r)
+dtype_of(const printer *pr, const cps_field_row *r)
 {
-    unsigned v = b->b[cps_fields[r->dtype].byte];
+    unsigned v = pr->b[cps_fields[r->dtype].byte];
     return r->part == CPS_PART_LOW ? v & 15 : r->part == CPS_PART_HIGH ? v >> 4 : v;
 }
 
 // Fields that another operand's text carries.
 static bool
-hidden(const cps_bundle *b, const cps_field_row *r)
+hidden(const printer *pr, const cps_field_row *r)
 {
     if (!r->implied)
         return false;
-    return r->kind != CPS_FK_ENUM || b->b[r->byte] <= CPS_IMM_SRC_REG_PTR_IMMEDIATE;
+    return r->kind != CPS_FK_ENUM || pr->b[r->byte] <= CPS_IMM_SRC_REG_PTR_IMMEDIATE;
 }
 
 // Whether the text needs the field: patterns and typed operands always, others off default.
 static bool
-needed(const cps_bundle *b, const cps_field_row *r)
+needed(const printer *pr, const cps_field_row *r)
 {
     if (r->dtype || r->kind == CPS_FK_TENSOR || r->kind == CPS_FK_DATA4D ||
         r->kind == CPS_FK_MXMEM)
         return true;
-    if (r->source && cps_isa_get(b, (cps_field)r->source) != 0)
+    if (r->source && bits_of(pr, &cps_fields[r->source]) != 0)
         return true;
     if (r->bits > 64)
-        return !is_zero(b->b + r->byte, r->bits / 8u);
-    uint64_t v = 0;
-    for (unsigned i = 0, n = r->bits / 8u; i < n; i++)
-        v |= (uint64_t)b->b[r->byte + i] << (8 * i);
-    return v != r->dflt;
+        return !is_zero(pr->b + r->byte, r->bits / 8u);
+    return bits_of(pr, r) != r->dflt;
 }
 
-static void
-put_value(line *l, const cps_bundle *b, cps_field f)
+static char *
+put_value(const printer *pr, char *p, const cps_field_row *r)
 {
-    const cps_field_row *r = &cps_fields[f];
-    const uint8_t *p = b->b + r->byte;
-    unsigned n = r->bits / 8u, wire = r->dtype ? dtype_of(b, r) : 0;
-    uint64_t v = r->bits <= 64 ? cps_isa_get(b, f) : 0;
-    cps_ap ap;
+    const uint8_t *b = pr->b + r->byte;
+    unsigned n = r->bits / 8u, wire = r->dtype ? dtype_of(pr, r) : 0;
+    uint64_t v = r->bits <= 64 ? bits_of(pr, r) : 0;
+    char *end;
     if (r->dtype && (wire || cps_fields[r->dtype].dflt)) {
-        put_dtype(l, wire);
-        put_c(l, '@');
+        p = put_dtype(pr, p, wire);
+        *p++ = '@';
     }
     switch ((cps_fkind)r->kind) {
     case CPS_FK_UINT:
     case CPS_FK_SINT:
-        put_numbers(l, b, f);
-        break;
+        return put_numbers(pr, p, r);
     case CPS_FK_F32:
-        put_f32(l, (uint32_t)v);
-        break;
+        return put_f32(p, (uint32_t)v);
     case CPS_FK_HEX:
-        put_hex(l, v);
-        break;
+        return put_hex(p, v);
     case CPS_FK_FLAGS:
-        put_flags(l, r->arg, (unsigned)v);
-        break;
+        return put_flags(p, r->arg, (unsigned)v);
     case CPS_FK_DTYPE:
-        put_dtype(l, (unsigned)v);
-        break;
+        return put_dtype(pr, p, (unsigned)v);
     case CPS_FK_PAIR:
-        put_dtype(l, (unsigned)v & 15);
-        put_c(l, '/');
-        put_dtype(l, (unsigned)v >> 4);
-        break;
+        p = put_dtype(pr, p, (unsigned)v & 15);
+        *p++ = '/';
+        return put_dtype(pr, p, (unsigned)v >> 4);
     case CPS_FK_ALU:
-        put_name(l, cps_alu_name((unsigned)v), v);
-        break;
+        return put_name(p, cps_alu_name((unsigned)v), v);
     case CPS_FK_ENUM:
-        put_name(l, cps_isa_value_name((cps_isa_enum)r->arg, (unsigned)v), v);
-        break;
+        return put_name(p, cps_isa_value_name((cps_isa_enum)r->arg, (unsigned)v), v);
     case CPS_FK_ACTFN:
-        put_name(l, cps_actfn_name((unsigned)v), v);
-        break;
+        return put_name(p, cps_actfn_name((unsigned)v), v);
     case CPS_FK_ADDR4:
-        put_addr4(l, (uint32_t)v);
-        break;
+        return put_addr4(p, (uint32_t)v);
     case CPS_FK_ADDR8:
-        put_addr8(l, v);
-        break;
+        return put_addr8(p, v);
     case CPS_FK_IMM:
-        put_scalar(l, b, r, (uint32_t)v, wire);
-        break;
+        return put_scalar(pr, p, r, (uint32_t)v, wire);
     case CPS_FK_STR:
-        put_str(l, p, n);
-        break;
+        return put_str(p, b, n);
     case CPS_FK_BYTES:
-        while (n > 1 && p[n - 1] == 0)
+        while (n > 1 && b[n - 1] == 0)
             n--;
-        put(l, "0x");
-        put_bytes(l, p, n);
-        break;
+        return put_bytes(put(p, "0x"), b, n);
     case CPS_FK_TENSOR:
-        if (put_indirect(l, p, n))
-            break;
-        cps_isa_get_ap(b, f, &ap);
-        put_addr4(l, ap.addr);
-        put_dims(l, &ap, 1);
-        break;
+        end = put_indirect(p, b, n);
+        return end ? end : put_dims(put_addr4(p, load4(b)), b + 4, r->arg, 1);
     case CPS_FK_DATA4D:
-        cps_isa_get_ap(b, f, &ap);
-        put_s(l, (int32_t)ap.addr);
-        put_dims(l, &ap, 0);
-        break;
+        return put_dims(put_s(p, (int32_t)load4(b)), b + 4, r->arg, 0);
     case CPS_FK_MXMEM:
-        put_mx(l, p);
-        break;
+        return put_mx(p, b);
     }
+    return p;
 }
 
-static uint64_t
+static inline uint64_t
 cover(const cps_field_row *r)
 {
     unsigned n = r->bits / 8u;
     return (n == 64 ? ~0ull : (1ull << n) - 1) << r->byte;
 }
 
-/* ---- sync ---- */
-
-static void
-put_sync(line *l, const cps_sync_row *row, const char *word, unsigned idx, uint32_t value)
+static inline char *
+put_operand(const printer *pr, char *p, const cps_field_row *r)
 {
-    put_c(l, ' ');
-    put(l, word);
-    put(l, row->object == CPS_SYNC_SEM ? " S[" : " E[");
-    put_u(l, idx);
-    put_c(l, ']');
-    put(l, row->text);
-    if (row->operand == CPS_SYNC_REGISTER)
-        put_c(l, 'r');
-    if (row->operand != CPS_SYNC_NOTHING)
-        put_u(l, value);
-    if (row->when) {
-        put_c(l, '@');
-        put(l, row->when);
-    }
+    memcpy(p, r->label, CPS_LABEL);
+    return put_value(pr, p + r->label_n, r);
 }
 
-static void
-put_plain(line *l, const cps_bundle *b, const char *prefix, cps_field f)
+static char *
+put_header(const printer *pr, char *p, const char *prefix, cps_field f)
 {
-    put_c(l, ' ');
-    put(l, prefix);
-    put(l, cps_fields[f].name);
-    put_c(l, '=');
-    put_value(l, b, f);
+    *p++ = ' ';
+    p = put(put(p, prefix), cps_fields[f].name);
+    *p++ = '=';
+    return put_value(pr, p, &cps_fields[f]);
+}
+
+/* ---- sync ---- */
+
+static char *
+put_sync(char *p, const cps_sync_row *row, const char *word, unsigned idx, uint32_t value)
+{
+    *p++ = ' ';
+    p = put_u(put(put(p, word), row->object == CPS_SYNC_SEM ? " S[" : " E["), idx);
+    *p++ = ']';
+    p = put(p, row->text);
+    if (row->operand == CPS_SYNC_REGISTER)
+        *p++ = 'r';
+    if (row->operand != CPS_SYNC_NOTHING)
+        p = put_u(p, value);
+    if (row->when) {
+        *p++ = '@';
+        p = put(p, row->when);
+    }
+    return p;
 }
 
 // Clauses where the modes have one, operands for what is left.
-static void
-put_band(line *l, const cps_bundle *b, const cps_sync_band *s, const char *prefix)
+static char *
+put_band(const printer *pr, char *p, const cps_sync_band *s, const char *prefix)
 {
-    const cps_sync_row *w = cps_wait_row(b->b[cps_fields[s->wait_mode].byte]);
-    const cps_sync_row *u = cps_update_row(b->b[cps_fields[s->update_mode].byte]);
-    unsigned wait_idx = b->b[cps_fields[s->wait_idx].byte];
-    unsigned update_idx = b->b[cps_fields[s->update_idx].byte];
-    uint32_t wait_value = (uint32_t)cps_isa_get(b, s->wait_value);
-    uint32_t update_value = (uint32_t)cps_isa_get(b, s->update_value);
+    unsigned wait_mode = pr->b[cps_fields[s->wait_mode].byte];
+    unsigned update_mode = pr->b[cps_fields[s->update_mode].byte];
+    unsigned wait_idx = pr->b[cps_fields[s->wait_idx].byte];
+    unsigned update_idx = pr->b[cps_fields[s->update_idx].byte];
+    uint32_t wait_value = (uint32_t)bits_of(pr, &cps_fields[s->wait_value]);
+    uint32_t update_value = (uint32_t)bits_of(pr, &cps_fields[s->update_value]);
+    const cps_sync_row *w = cps_wait_row(wait_mode), *u = cps_update_row(update_mode);
     bool wait = w && w->object != CPS_SYNC_OTHER, then = u && u->object != CPS_SYNC_OTHER;
     bool wait_uses = wait && w->operand != CPS_SYNC_NOTHING;
     bool then_uses = then && u->operand != CPS_SYNC_NOTHING;
     bool shared = s->wait_value == s->update_value;
-    if (!wait && b->b[cps_fields[s->wait_mode].byte])
-        put_plain(l, b, prefix, s->wait_mode);
+    if (!wait && wait_mode)
+        p = put_header(pr, p, prefix, s->wait_mode);
     if (!wait && wait_idx)
-        put_plain(l, b, prefix, s->wait_idx);
-    if (!then && b->b[cps_fields[s->update_mode].byte])
-        put_plain(l, b, prefix, s->update_mode);
+        p = put_header(pr, p, prefix, s->wait_idx);
+    if (!then && update_mode)
+        p = put_header(pr, p, prefix, s->update_mode);
     if (!then && update_idx)
-        put_plain(l, b, prefix, s->update_idx);
+        p = put_header(pr, p, prefix, s->update_idx);
     if (wait_value && !wait_uses && !(shared && then_uses))
-        put_plain(l, b, prefix, s->wait_value);
+        p = put_header(pr, p, prefix, s->wait_value);
     if (!shared && update_value && !then_uses)
-        put_plain(l, b, prefix, s->update_value);
+        p = put_header(pr, p, prefix, s->update_value);
     if (wait)
-        put_sync(l, w, s->wait, wait_idx, wait_value);
+        p = put_sync(p, w, s->wait, wait_idx, wait_value);
     if (then)
-        put_sync(l, u, s->then, update_idx, update_value);
+        p = put_sync(p, u, s->then, update_idx, update_value);
+    return p;
+}
+
+/* ---- lines ---- */
+
+static char *
+put_instruction(const printer *pr, char *p, cps_insn insn)
+{
+    unsigned fmt = cps_insns[insn].format;
+    const cps_field_row *first = &cps_fields[cps_formats[fmt].first],
+                        *end = &cps_fields[cps_formats[fmt + 1].first];
+    const cps_sync_band *second = cps_sync_second(fmt); // its clauses are below
+    uint64_t covered = 0xFFF;                           // header and sync band
+    p = put(p, cps_insns[insn].name);
+    for (const cps_field_row *r = first; r < end; r++)
+        if (r->kind == CPS_FK_ACTFN && cps_actfn_name(pr->b[r->byte])) {
+            *p++ = ' ';
+            p = put_value(pr, p, r);
+        }
+    for (const cps_field_row *r = first; r < end; r++) {
+        covered |= cover(r);
+        if (needed(pr, r) && !hidden(pr, r) &&
+            !(second && cps_sync_has(second, (cps_field)(r - cps_fields))) &&
+            !(r->kind == CPS_FK_ACTFN && cps_actfn_name(pr->b[r->byte])))
+            p = put_operand(pr, p, r);
+    }
+    if (pr->b[1] != cps_fields[CPS_F_HDR_inst_word_len].dflt)
+        p = put_header(pr, p, "hdr.", CPS_F_HDR_inst_word_len);
+    if (pr->b[2])
+        p = put_header(pr, p, "hdr.", CPS_F_HDR_debug_cmd);
+    if (pr->b[3])
+        p = put_header(pr, p, "hdr.", CPS_F_HDR_debug_hint);
+    for (uint64_t rest = ~covered; rest; rest &= rest - 1) {
+        unsigned i = (unsigned)__builtin_ctzll(rest);
+        if (pr->b[i])
+            p = put_hex(put(put_u(put(p, " raw["), i), "]="), pr->b[i]);
+    }
+    if (load8(pr->b + 4))
+        p = put_band(pr, p, &cps_sync_bands[0], "hdr.");
+    if (second)
+        p = put_band(pr, p, second, "");
+    return p;
+}
+
+// Appends a line without its newline; whether the bundle is an instruction of the generation.
+static bool
+print(printer *pr, const cps_bundle *b, cps_buf *out)
+{
+    char *from = cps_buf_room(out, LINE_ROOM), *p = from;
+    memcpy(pr->b, b->b, CPS_BUNDLE_BYTES);
+    cps_insn insn = cps_isa_find(b->b[0], pr->g);
+    bool known = insn != CPS_INSN_NONE;
+    if (!known)
+        insn = cps_isa_find_any(b->b[0]);
+    if (insn)
+        p = put_instruction(pr, p, insn);
+    else
+        p = put_bytes(put(p, ".bytes "), b->b, CPS_BUNDLE_BYTES);
+    cps_assert(p - from <= LINE_ROOM - CPS_LABEL);
+    out->n += (size_t)(p - from);
+    return known;
 }
 
 void
 cps_isa_print(const cps_bundle *b, cps_gen g, cps_buf *out)
 {
-    line l;
-    l.p = l.text;
-    cps_insn insn = cps_isa_find(b->b[0], g);
-    if (!insn)
-        insn = cps_isa_find_any(b->b[0]);
-    if (!insn) {
-        put(&l, ".bytes ");
-        put_bytes(&l, b->b, CPS_BUNDLE_BYTES);
-        cps_buf_put(out, l.text, (size_t)(l.p - l.text));
-        return;
+    printer pr;
+    start(&pr, g);
+    print(&pr, b, out);
+    out->data[out->n] = '\0';
+}
+
+size_t
+cps_isa_print_lines(const cps_bundle *b, size_t n, cps_gen g, cps_buf *out)
+{
+    printer pr;
+    size_t known = 0;
+    start(&pr, g);
+    for (size_t i = 0; i < n; i++) {
+        known += print(&pr, &b[i], out);
+        out->data[out->n++] = '\n'; // the room of a line is never full
     }
-    unsigned fmt = cps_insns[insn].format;
-    unsigned first = cps_formats[fmt].first, end = cps_formats[fmt + 1].first;
-    uint64_t covered = 0xFFF; // header and sync band
-    const cps_sync_band *second = cps_sync_second(fmt);
-    put(&l, cps_insns[insn].name);
-    for (unsigned f = first; f < end; f++)
-        if (cps_fields[f].kind == CPS_FK_ACTFN && cps_actfn_name(b->b[cps_fields[f].byte])) {
-            put_c(&l, ' ');
-            put_value(&l, b, (cps_field)f);
-        }
-    for (unsigned f = first; f < end; f++) {
-        const cps_field_row *r = &cps_fields[f];
-        covered |= cover(r);
-        if (second && cps_sync_has(second, (cps_field)f))
-            continue; // below
-        if (hidden(b, r) || !needed(b, r) ||
-            (r->kind == CPS_FK_ACTFN && cps_actfn_name(b->b[r->byte])))
-            continue;
-        put_plain(&l, b, "", (cps_field)f);
-    }
-    if (b->b[1] != cps_fields[CPS_F_HDR_inst_word_len].dflt)
-        put_plain(&l, b, "hdr.", CPS_F_HDR_inst_word_len);
-    if (b->b[2])
-        put_plain(&l, b, "hdr.", CPS_F_HDR_debug_cmd);
-    if (b->b[3])
-        put_plain(&l, b, "hdr.", CPS_F_HDR_debug_hint);
-    for (uint64_t rest = ~covered; rest; rest &= rest - 1) {
-        unsigned i = (unsigned)__builtin_ctzll(rest);
-        if (!b->b[i])
-            continue;
-        put(&l, " raw[");
-        put_u(&l, i);
-        put(&l, "]=");
-        put_hex(&l, b->b[i]);
-    }
-    if (!is_zero(b->b + 4, 8))
-        put_band(&l, b, &cps_sync_bands[0], "hdr.");
-    if (second)
-        put_band(&l, b, second, "");
-    cps_assert((size_t)(l.p - l.text) <= sizeof l.text);
-    cps_buf_put(out, l.text, (size_t)(l.p - l.text));
+    if (n)
+        out->data[out->n] = '\0';
+    return known;
 }

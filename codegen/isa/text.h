@@ -23,7 +23,8 @@
  *
  * Written by hand, text may also define names, which stand wherever a number does:
  *   .set NAME VALUE   a number, an address or a float; from this line on
- *   NAME:             the next instruction; the distance to it in instructions (branch=NAME)
+ *   NAME:             the next instruction; the distance to it in instructions (branch=NAME).
+ *                     May stand after its use, by at most 1,048,576 instructions
  */
 #ifndef CPS_ISA_TEXT_H
 #define CPS_ISA_TEXT_H
@@ -33,10 +34,22 @@
 
 /* Appends one line for the bundle (no newline). Never fails. */
 void cps_isa_print(const cps_bundle *b, cps_gen g, cps_buf *out);
+/* The same for n bundles, a newline after each; how many are instructions of the generation. */
+size_t cps_isa_print_lines(const cps_bundle *b, size_t n, cps_gen g, cps_buf *out);
 /* Parses a whole text; appends bundles. Comments run from "//" to the end of the line. Errors
  * go to `d` with the span of the word; the result is false when there was any. */
 bool cps_isa_parse(const char *text, size_t n, uint32_t file, cps_gen g, cps_diags *d,
                    cps_buf *bundles);
+
+/* The same for a text of any size that comes in pieces, cut anywhere: memory does not grow with
+ * it. `name` stands in messages; a line is at most 1 MiB. Bundles are appended once they are
+ * final: those after a forward branch when its label has come. False once there was an error.
+ * cps_isa_parse_end reads the last line if it had no newline, and must be called: it frees what
+ * the parser holds outside the arena. */
+typedef struct cps_cas cps_cas;
+cps_cas *cps_isa_parser(cps_arena *a, const char *name, cps_gen g, cps_diags *d);
+bool cps_isa_parse_piece(cps_cas *ps, const char *text, size_t n, cps_buf *bundles);
+bool cps_isa_parse_end(cps_cas *ps, cps_buf *bundles);
 
 /* Structural rules of one bundle (shipped ISA headers): reserved bytes, dtypes, enums,
  * partition starts, pattern bounds, engine legality. Rules on inferred facts warn. True when no

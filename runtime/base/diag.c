@@ -27,7 +27,7 @@ enum {
 
 typedef struct source {
     const char *name, *text;
-    uint32_t n;
+    uint32_t n, first; // first: lines of the file before this text
     CPS_VEC(uint32_t) line; // offset of each line
 } source;
 
@@ -107,6 +107,16 @@ cps_diags_source(cps_diags *d, const char *name, const char *text, size_t n)
     return d->src.n;
 }
 
+uint32_t
+cps_diags_line(cps_diags *d, const char *name, uint32_t number, const char *text, size_t n)
+{
+    if (d->kept_errors >= LIMIT)
+        return 0;
+    uint32_t file = cps_diags_source(d, name, cps_arena_strndup(d->arena, text, n), n);
+    d->src.data[file - 1].first = number - 1;
+    return file;
+}
+
 static const source *
 source_of(const cps_diags *d, uint32_t file)
 {
@@ -150,7 +160,7 @@ locate(const source *s, uint32_t pos, uint32_t *line, uint32_t *col)
 {
     pos = CPS_MIN(pos, s->n);
     uint32_t l = line_of(s, pos);
-    *line = l + 1;
+    *line = s->first + l + 1;
     *col = pos - s->line.data[l] + 1;
 }
 
@@ -368,7 +378,8 @@ put_snippet(pen p, const source *s, cps_span at)
     window(s, pos, &begin, &end, &cut);
     pos = CPS_MIN(pos, end);
     const char *dots = cut ? "..." : "", *gap = cut || end > begin ? " " : "";
-    cps_buf_printf(p.out, "%5u |%s%s", line_of(s, CPS_MIN(at.begin, s->n)) + 1, gap, dots);
+    cps_buf_printf(p.out, "%5u |%s%s", s->first + line_of(s, CPS_MIN(at.begin, s->n)) + 1, gap,
+                   dots);
     put_clean(p.out, s->text + begin, end - begin);
     cps_buf_printf(p.out, "\n      | %*s", (int)strlen(dots), "");
     for (uint32_t i = begin; i < pos; i++)

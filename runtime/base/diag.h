@@ -38,6 +38,10 @@ void cps_diags_destroy(cps_diags *d);
 
 /* Registers a source text; it must outlive the sink. `name` is shown as given. */
 uint32_t cps_diags_source(cps_diags *d, const char *name, const char *text, size_t n);
+/* One line of a longer text that is not kept, as a source of its own: the line is copied and
+ * `number` counts from 1. 0 once no more errors are kept, so a flood of them holds no memory. */
+uint32_t cps_diags_line(cps_diags *d, const char *name, uint32_t number, const char *text,
+                        size_t n);
 const char *cps_diags_source_name(const cps_diags *d, uint32_t file);
 const char *cps_diags_source_text(const cps_diags *d, uint32_t file, size_t *n);
 /* 1-based line and column (in bytes) of a position. */

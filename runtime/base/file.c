@@ -2,11 +2,10 @@
  *
  * In: paths as the user gave them ("-" is a standard stream). Out: bytes, or false with errno.
  * Text is read into memory, because an editor may shorten a source while we look at it; other
- * regular files are mapped. A write goes to a name of its own in the same folder and is renamed
- * over the target, so readers see the old file or the new one; devices and pipes are written in
- * place. Reports nothing: the caller knows what the file was for. */
+ * regular files are mapped. Reports nothing: the caller knows what the file was for. */
 #include "runtime/base/file.h"
 #include "runtime/base/str.h"
+#include "runtime/base/stream.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +15,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 static void
@@ -102,101 +100,18 @@ cps_file_close(cps_file *f)
     *f = (cps_file){0};
 }
 
-static bool
-write_all(int fd, const void *data, size_t n)
-{
-    const uint8_t *p = data;
-    while (n) {
-        ssize_t put = write(fd, p, n);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0)
-            return false;
-        p += put;
-        n -= (size_t)put;
-    }
-    return true;
-}
-
-static bool
-write_in_place(const char *path, const void *data, size_t n)
-{
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    bool ok = write_all(fd, data, n);
-    close_keep_errno(fd);
-    return ok;
-}
-
-// "dir/.cps.PID.TID.K.tmp": no other process or thread makes the same name; K steps over what a
-// killed process with our numbers left behind.
-static int
-open_temp(const char *path, char *name, size_t size)
-{
-    int dir = (int)(cps_path_base(path) - path);
-    for (int k = 0; k < 100; k++) {
-        int len = snprintf(name, size, "%.*s.cps.%ld.%ld.%d.tmp", dir, path, (long)getpid(),
-                           (long)syscall(SYS_gettid), k);
-        if (len < 0 || (size_t)len >= size) {
-            errno = ENAMETOOLONG;
-            return -1;
-        }
-        int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0 || errno != EEXIST)
-            return fd;
-    }
-    return -1;
-}
-
-static bool
-write_renamed(const char *path, const struct stat *old, const void *data, size_t n)
-{
-    char name[PATH_MAX + 64];
-    int fd = open_temp(path, name, sizeof(name));
-    if (fd < 0)
-        return false;
-    // No fsync: a killed process leaves either the old file or the new one. What a power failure
-    // may tear is found by checksum where it matters (the trace cache) and can be made again.
-    bool ok = (!old || fchmod(fd, old->st_mode & 07777) == 0) && write_all(fd, data, n);
-    int e = errno;
-    if (close(fd) != 0 && ok) {
-        e = errno;
-        ok = false;
-    }
-    if (ok && rename(name, path) != 0) {
-        e = errno;
-        ok = false;
-    }
-    if (!ok)
-        unlink(name);
-    errno = e;
-    return ok;
-}
-
 bool
 cps_file_write(const char *path, const void *data, size_t n)
 {
-    if (cps_streq(path, "-"))
-        return write_all(STDOUT_FILENO, data, n);
-    struct stat st;
-    if (stat(path, &st) != 0)
-        return write_renamed(path, NULL, data, n);
-    if (S_ISDIR(st.st_mode)) {
-        errno = EISDIR;
+    cps_writer w;
+    if (!cps_writer_open(path, &w))
         return false;
-    }
-    if (!S_ISREG(st.st_mode))
-        return write_in_place(path, data, n);
-    // Through a symbolic link the file behind it is replaced, not the link.
-    char *real = realpath(path, NULL);
-    if (!real)
-        return false;
-    bool ok = write_renamed(real, &st, data, n);
+    bool ok = cps_writer_put(&w, data, n);
     int e = errno;
-    free(real);
-    errno = e;
-    return ok;
+    bool closed = cps_writer_close(&w, ok);
+    if (!ok)
+        errno = e;
+    return ok && closed;
 }
 
 bool

@@ -37,6 +37,13 @@ reserve(cps_buf *b, size_t n)
     b->cap = cap;
 }
 
+char *
+cps_buf_room(cps_buf *b, size_t n)
+{
+    reserve(b, n);
+    return b->data + b->n;
+}
+
 void
 cps_buf_put(cps_buf *b, const void *bytes, size_t n)
 {

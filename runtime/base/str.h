@@ -12,6 +12,8 @@ typedef struct cps_buf {
 
 void cps_buf_fini(cps_buf *b);
 void cps_buf_put(cps_buf *b, const void *bytes, size_t n);
+/* Room for n more bytes, and where they go; the caller writes them and adds to b->n. */
+char *cps_buf_room(cps_buf *b, size_t n);
 void cps_buf_puts(cps_buf *b, const char *s);
 void cps_buf_putc(cps_buf *b, char c);
 void cps_buf_printf(cps_buf *b, const char *fmt, ...) CPS_PRINTF(2, 3);

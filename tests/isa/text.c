@@ -530,6 +530,191 @@ bad_text(void)
     cps_diags_clear(diags);
 }
 
+// Text in pieces of every size up to its own gives what the whole text gives, bundles and
+// messages; and a line may not be endless.
+static void
+pieces(void)
+{
+    static const char text[] = "NOP\n\n// c\nCOPY src=fp32@sbuf[p0][1][8] ch=3 // done\r\n"
+                               "FROB 1\n  NOP x=3 // why\nMATMUL wait S[4]>=1";
+    size_t n = sizeof text - 1;
+    cps_buf whole = {0}, said = {0};
+    cps_diags_clear(diags);
+    uint32_t file = cps_diags_source(diags, "t.cas", text, n);
+    CHECK(!cps_isa_parse(text, n, file, CPS_V3, diags, &whole));
+    cps_diags_render(diags, &said, false);
+    for (size_t step = 1; step <= n; step++) {
+        cps_arena *a = cps_arena_create();
+        cps_diags *d = cps_diags_create();
+        cps_buf out = {0}, told = {0};
+        cps_cas *ps = cps_isa_parser(a, "t.cas", CPS_V3, d);
+        bool ok = true;
+        for (size_t at = 0; at < n; at += step) {
+            char copy[sizeof text]; // gone after the call, as a read buffer is
+            size_t len = CPS_MIN(step, n - at);
+            memcpy(copy, text + at, len);
+            ok &= cps_isa_parse_piece(ps, copy, len, &out);
+            memset(copy, '?', len);
+        }
+        ok &= cps_isa_parse_end(ps, &out);
+        CHECK(!ok);
+        CHECK(out.n == whole.n && memcmp(out.data, whole.data, out.n) == 0);
+        cps_diags_render(d, &told, false);
+        CHECK_STR(told.data, said.data);
+        cps_buf_fini(&out);
+        cps_buf_fini(&told);
+        cps_diags_destroy(d);
+        cps_arena_destroy(a);
+    }
+    cps_buf_fini(&whole);
+    cps_buf_fini(&said);
+    cps_diags_clear(diags);
+
+    cps_arena *a = cps_arena_create();
+    cps_cas *ps = cps_isa_parser(a, "t.cas", CPS_V3, diags);
+    cps_buf blanks = {0}, out = {0};
+    for (unsigned i = 0; i < 1u << 16; i++)
+        cps_buf_putc(&blanks, ' ');
+    bool ok = cps_isa_parse_piece(ps, "NOP\n", 4, &out);
+    CHECK(ok);
+    for (unsigned i = 0; i < 40; i++) // 2.5 MiB
+        ok &= cps_isa_parse_piece(ps, blanks.data, blanks.n, &out);
+    CHECK(!ok);
+    CHECK_INT(cps_diags_errors(diags), 1);
+    cps_isa_parse_piece(ps, "BRAF\nNOP\nFROB", 13, &out); // BRAF ends the long line
+    CHECK_INT(cps_diags_errors(diags), 1);
+    CHECK(!cps_isa_parse_end(ps, &out));
+    CHECK_INT(cps_diags_errors(diags), 2);
+    CHECK_INT(out.n, 2 * CPS_BUNDLE_BYTES);
+    cps_buf said_long = {0};
+    cps_diags_render(diags, &said_long, false);
+    CHECK(strstr(said_long.data, "t.cas:2:1: error: line of more than 1048576 bytes [E9208]"));
+    CHECK(strstr(said_long.data, "t.cas:4:1: error: no instruction 'FROB' [E9201]"));
+    cps_buf_fini(&said_long);
+    cps_buf_fini(&blanks);
+    cps_buf_fini(&out);
+    cps_arena_destroy(a);
+    cps_diags_clear(diags);
+}
+
+// Branches to labels before and after them, some far and overlapping, against the same text
+// with numbers; whole, and in pieces of random size.
+static void
+random_labels(void)
+{
+    enum { LINES = 4000 };
+    cps_rng r;
+    cps_rng_init(&r, 7, 4);
+    cps_buf text = {0}, plain = {0}, want = {0}, whole = {0}, out = {0};
+    for (int i = 0; i < LINES; i++) {
+        int far = cps_rng_below(&r, 50) ? 20 : LINES;
+        int a = i - far + (int)cps_rng_below(&r, 2 * (unsigned)far);
+        int b = i + (int)cps_rng_below(&r, 9);
+        a = CPS_MAX(0, CPS_MIN(a, LINES - 1));
+        b = CPS_MIN(b, LINES - 1);
+        if (i % 2)
+            cps_buf_printf(&text, "L%d: ", i);
+        else
+            cps_buf_printf(&text, "L%d: // here\n  M%d:\n", i, i);
+        if (i % 3)
+            cps_buf_printf(&text, "COMPARE_BRANCH branch=L%d\n", a);
+        else // two names, and one of them in the second place
+            cps_buf_printf(&text, "COMPARE_BRANCH branch=L%d cmp_imm=L%d // x\n", a, b);
+        cps_buf_printf(&plain, "COMPARE_BRANCH branch=%d", a - i);
+        if (i % 3 == 0)
+            cps_buf_printf(&plain, " cmp_imm=%d", b - i);
+        cps_buf_putc(&plain, '\n');
+    }
+    CHECK(cps_isa_parse(plain.data, plain.n, 0, CPS_V3, diags, &want));
+    CHECK(cps_isa_parse(text.data, text.n, 0, CPS_V3, diags, &whole));
+    CHECK(whole.n == want.n && memcmp(whole.data, want.data, want.n) == 0);
+    for (unsigned k = 0; k < 20; k++) {
+        cps_arena *a = cps_arena_create();
+        cps_cas *ps = cps_isa_parser(a, "t.cas", CPS_V3, diags);
+        out.n = 0;
+        for (size_t at = 0, len; at < text.n; at += len) {
+            len = 1 + cps_rng_below(&r, 1u << k % 16);
+            len = CPS_MIN(len, text.n - at);
+            cps_isa_parse_piece(ps, text.data + at, len, &out);
+        }
+        CHECK(cps_isa_parse_end(ps, &out));
+        CHECK(out.n == want.n && memcmp(out.data, want.data, want.n) == 0);
+        cps_arena_destroy(a);
+    }
+    CHECK_INT(cps_diags_count(diags), 0);
+    cps_buf_fini(&text);
+    cps_buf_fini(&plain);
+    cps_buf_fini(&want);
+    cps_buf_fini(&whole);
+    cps_buf_fini(&out);
+}
+
+// Names that are used and not defined, or not in time; errors in lines that waited.
+static void
+bad_labels(void)
+{
+    static const char text[] = "COMPARE_BRANCH branch=one frob=1\n"
+                               "COPY ch=two\n"
+                               "NOP\n"
+                               ".set two 2\n"
+                               "COPY ch=two\n"
+                               "one: COPY ch=three\n"
+                               "COPY bias=inf\n"
+                               ".set four five\n"
+                               "COPY ch=one\n"
+                               "one: NOP\n"
+                               "five:";
+    static const char *const want[] = {
+        "t.cas:1:27: error: 'frob' is no operand of this instruction [E9202]",
+        "t.cas:7:6: error: 'bias' is no operand of this instruction [E9202]",
+        "t.cas:8:11: error: expected a number [E9203]",
+        "t.cas:9:9: error: the field takes no negative number [E9204]",
+        "t.cas:10:1: error: 'one' is defined twice [E9206]",
+        "t.cas:2:9: error: expected a number [E9203]",
+        "t.cas:6:14: error: expected a number [E9203]"};
+    cps_buf out = {0}, said = {0};
+    cps_diags_clear(diags);
+    uint32_t file = cps_diags_source(diags, "t.cas", text, sizeof text - 1);
+    CHECK(!cps_isa_parse(text, sizeof text - 1, file, CPS_V3, diags, &out));
+    CHECK_INT(out.n, 3 * CPS_BUNDLE_BYTES);
+    CHECK_INT(cps_diags_errors(diags), cps_countof(want));
+    cps_diags_render(diags, &said, false);
+    const char *at = said.data;
+    for (size_t i = 0; i < cps_countof(want); i++) {
+        const char *hit = at ? strstr(at, want[i]) : NULL;
+        CHECK(hit != NULL); // in this order
+        at = hit;
+    }
+    cps_buf_fini(&said);
+
+    // The last place where a label may stand, and one further.
+    for (unsigned late = 0; late < 2; late++) {
+        cps_arena *a = cps_arena_create();
+        cps_diags_clear(diags);
+        cps_cas *ps = cps_isa_parser(a, "t.cas", CPS_V3, diags);
+        cps_buf nops = {0};
+        for (unsigned i = 0; i < 1024; i++)
+            cps_buf_puts(&nops, "NOP\n");
+        out.n = 0;
+        cps_isa_parse_piece(ps, "COMPARE_BRANCH branch=far\n", 26, &out);
+        for (unsigned i = 0; i < 1023; i++)
+            cps_isa_parse_piece(ps, nops.data, nops.n, &out);
+        cps_isa_parse_piece(ps, nops.data, nops.n - (late ? 0 : 4), &out);
+        CHECK(late ? out.n > 0 : out.n == 0);
+        cps_isa_parse_piece(ps, "far: NOP\n", 9, &out);
+        CHECK(cps_isa_parse_end(ps, &out) == !late);
+        CHECK_INT(cps_diags_errors(diags), late);
+        CHECK_INT(out.n, ((1u << 20) + 1) * CPS_BUNDLE_BYTES);
+        if (!late)
+            CHECK_INT(cps_isa_get((const cps_bundle *)out.data, CPS_F_CTRL_BR_branch),
+                      1u << 20);
+        cps_buf_fini(&nops);
+        cps_arena_destroy(a);
+    }
+    cps_buf_fini(&out);
+    cps_diags_clear(diags);
+}
+
 // Damaged text gives messages, never anything worse.
 static void
 damaged_text(void)
@@ -568,6 +753,9 @@ main(void)
     symbols();
     hand_written();
     bad_text();
+    pieces();
+    random_labels();
+    bad_labels();
     damaged_text();
     cps_diags_destroy(diags);
     return CHECK_DONE();
