@@ -73,8 +73,8 @@ static bool
 simulate(cps_cli *c, const cps_kbin *k, const cps_target *t, cps_vrow *r)
 {
     bool whole = !strcmp(r->measure, "time");
-    cps_sim *s = cps_sim_create(t);
-    cps_sim_opts o = {.no_data = true, .trace = !whole};
+    cps_sim *s = cps_sim_create_timer(t);
+    cps_sim_opts o = {.trace = !whole};
     bool ok = cps_sim_load(s, k, c->diags) && cps_sim_run(s, &o, &r->sim, c->diags);
     if (ok) {
         r->predicted =

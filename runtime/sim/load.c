@@ -2,13 +2,14 @@
  * and the life of a machine and its bindings. */
 #include "runtime/sim/machine.h"
 
-cps_sim *
-cps_sim_create(const cps_target *t)
+static cps_sim *
+create(const cps_target *t, bool timer)
 {
     cps_sim *s = calloc(1, sizeof *s);
     if (!s)
         cps_bug("no memory for a machine");
     s->t = t;
+    s->timer = timer;
     s->load_arena = cps_arena_create();
     s->run_arena = cps_arena_create();
     for (int e = 0; e < CPS_ENGINES; e++)
@@ -16,6 +17,18 @@ cps_sim_create(const cps_target *t)
     if (!mem_create(s))
         cps_bug("the target '%s' describes no machine that can be built", t->name);
     return s;
+}
+
+cps_sim *
+cps_sim_create(const cps_target *t)
+{
+    return create(t, false);
+}
+
+cps_sim *
+cps_sim_create_timer(const cps_target *t)
+{
+    return create(t, true);
 }
 
 static void
@@ -80,7 +93,7 @@ load_vars(cps_sim *s)
         if (v->v->kind == CPS_VAR_DATA) {
             v->data = (uint8_t *)(uintptr_t)v->v->data; // never written: checked per descriptor
             v->bound = v->defined = true;
-        } else if (v->v->kind == CPS_VAR_TMP) {
+        } else if (v->v->kind == CPS_VAR_TMP && !s->timer) {
             v->data = calloc(n ? n : 1, 1);
             v->init = calloc(n ? n : 1, 1);
             v->bound = v->clean = true;

@@ -408,6 +408,7 @@ struct cps_sim {
     cps_diags *d; /* of the call under way */
     cps_arena *load_arena, *run_arena;
     cps_sim_opts opts;
+    bool timer; /* no memory, no data: time only */
     cps_sim_report rep;
 
     uint32_t sbuf_bytes; /* of a partition */

@@ -170,9 +170,11 @@ block_new(cps_sim *s, cps_arena *a)
 }
 
 static void
-note_run(block *b, runlist *l, uint64_t addr, uint32_t len)
+note_run(cps_sim *s, block *b, runlist *l, uint64_t addr, uint32_t len)
 {
     uint32_t n = l->at.n;
+    if (s->timer)
+        return;
     if (n && l->at.data[n - 1] + l->len.data[n - 1] == addr) {
         l->len.data[n - 1] += len;
         return;
@@ -223,6 +225,11 @@ emit(cps_sim *s, block *b, unsigned ring_no, uint32_t item_no, uint64_t from, ui
         p->first = r->m2s.n;
         p->item = item_no;
     }
+    p->n++;
+    p->bytes += bytes;
+    b->ndesc++;
+    if (s->timer)
+        return;
     bool plain = b->items.data[item_no].op == CPS_DESC_COPY;
     uint32_t w1 = plain ? W1_PLAIN : W1_COMPUTE;
     desc16 src = {fbytes & 0xFFFF, w1, from}, dst = {tbytes & 0xFFFF, 0, to};
@@ -234,9 +241,6 @@ emit(cps_sim *s, block *b, unsigned ring_no, uint32_t item_no, uint64_t from, ui
         cps_vec_push(b->arena, &r->lin, *lin);
     else if (r->lin.n)
         cps_vec_push(b->arena, &r->lin, 0);
-    p->n++;
-    p->bytes += bytes;
-    b->ndesc++;
 }
 
 static bool
@@ -254,7 +258,7 @@ add_transpose(cps_sim *s, block *b, uint32_t no, const item *it, const insn *by)
         int64_t off;
         if (!addr_resolve(s, f.addr, (uint64_t)f.run, &sp, &var, &off))
             return outside(s, by, "read", f.addr, f.run);
-        note_run(b, &all, f.addr, (uint32_t)f.run);
+        note_run(s, b, &all, f.addr, (uint32_t)f.run);
         walk_take(&f, f.run);
     }
     bool used[DMA_RINGS] = {false};
@@ -277,7 +281,7 @@ add_transpose(cps_sim *s, block *b, uint32_t no, const item *it, const insn *by)
         }
         emit(s, b, e, no, side_at(&it->from, first * it->elem), (uint32_t)n, to, (uint32_t)n,
              &lin);
-        note_run(b, &b->build->wr[e], to, (uint32_t)n);
+        note_run(s, b, &b->build->wr[e], to, (uint32_t)n);
         used[e] = true;
         m += n / it->elem;
         walk_take(&t, n);
@@ -286,7 +290,7 @@ add_transpose(cps_sim *s, block *b, uint32_t no, const item *it, const insn *by)
     }
     for (unsigned e = 0; e < DMA_RINGS; e++) {
         for (uint32_t k = 0; used[e] && k < all.at.n; k++)
-            note_run(b, &b->build->rd[e], all.at.data[k], all.len.data[k]);
+            note_run(s, b, &b->build->rd[e], all.at.data[k], all.len.data[k]);
     }
     return true;
 }
@@ -329,10 +333,10 @@ add(cps_sim *s, block *b, const item *it, const insn *by)
                              s->vars.data[var].v->name);
         unsigned e = engine_for(s, from, to, pos, total);
         emit(s, b, e, no, from, (uint32_t)(n * fs), to, (uint32_t)(n * ts), NULL);
-        note_run(b, &b->build->rd[e], from, (uint32_t)(n * fs));
+        note_run(s, b, &b->build->rd[e], from, (uint32_t)(n * fs));
         if (it->alu != CPS_DGE_COMPUTE_OP_NONE)
-            note_run(b, &b->build->rd[e], to, (uint32_t)(n * ts));
-        note_run(b, &b->build->wr[e], to, (uint32_t)(n * ts));
+            note_run(s, b, &b->build->rd[e], to, (uint32_t)(n * ts));
+        note_run(s, b, &b->build->wr[e], to, (uint32_t)(n * ts));
         pos += n * ts;
         walk_take(&f, n * fs);
         walk_take(&t, n * ts);

@@ -16,9 +16,10 @@ run(kb *b, void *x, size_t n)
         kb_show(b);
     // the same without data
     cps_sim_report bare = {0};
-    o.no_data = true;
-    CHECK(cps_sim_run(b->s, &o, &bare, b->d));
+    cps_sim *timer = cps_sim_create_timer(b->t);
+    CHECK(cps_sim_load(timer, b->k, b->d) && cps_sim_run(timer, &o, &bare, b->d));
     CHECK_INT(bare.time_ps, b->rep.time_ps);
+    cps_sim_destroy(timer);
     return b->rep.time_ps;
 }
 
