@@ -74,8 +74,17 @@ simulate(cps_cli *c, const cps_kbin *k, const cps_target *t, cps_vrow *r)
 {
     bool whole = !strcmp(r->measure, "time");
     cps_sim *s = cps_sim_create_timer(t);
-    cps_sim_opts o = {.trace = !whole};
+    const char *path = cps_cli_str(c, CPS_OPT_TRACE, NULL);
+    cps_sim_opts o = {.trace = !whole || path};
     bool ok = cps_sim_load(s, k, c->diags) && cps_sim_run(s, &o, &r->sim, c->diags);
+    if (ok && path) { // of several rows the last one's stays
+        cps_buf b = {0};
+        cps_sim_trace_begin(&b);
+        cps_sim_trace(s, r->name, 0, &b);
+        cps_sim_trace_end(&b);
+        ok = cps_cli_write(c, path, b.data, b.n);
+        cps_buf_fini(&b);
+    }
     if (ok) {
         r->predicted =
             whole ? (double)r->sim.time_ps / 1e3 : cps_validate_measure(s, r->measure);

@@ -71,6 +71,37 @@ put_stats(cps_buf *b, const char *what, const cps_vstats *s)
                        100 * s->mean);
 }
 
+// Share of the time that a unit is busy: engines, then DMA.
+static double
+busy(const cps_vrow *r, int unit)
+{
+    cps_ps t = unit < CPS_ENGINES ? r->sim.busy_ps[unit] : r->sim.dma_busy_ps;
+    return r->sim.time_ps ? (double)t / (double)r->sim.time_ps : 0;
+}
+
+static const char *
+unit_name(int unit)
+{
+    return unit < CPS_ENGINES ? cps_engine_name((cps_engine)unit) : "dma";
+}
+
+// The two busiest: "pe 97 dma 40".
+static void
+put_busy(cps_buf *b, const cps_vrow *r)
+{
+    int best[2] = {0, 1};
+    for (int u = 1; u <= CPS_ENGINES; u++) {
+        if (busy(r, u) > busy(r, best[0])) {
+            best[1] = best[0];
+            best[0] = u;
+        } else if (best[1] == best[0] || busy(r, u) > busy(r, best[1])) {
+            best[1] = u;
+        }
+    }
+    cps_buf_printf(b, "%s %.0f %s %.0f", unit_name(best[0]), 100 * busy(r, best[0]),
+                   unit_name(best[1]), 100 * busy(r, best[1]));
+}
+
 static unsigned
 count(const cps_vtable *t, bool bound, bool ran, bool above)
 {
@@ -97,11 +128,13 @@ cps_validate_text_report(cps_cli *c, const cps_vtable *t, cps_buf *b)
         }
         cps_buf_putc(b, ' ');
         put_us(b, r->predicted, 12);
-        cps_buf_printf(b, " %+7.1f%%  %-8s %8.0f %8.0f\n", 100 * r->error,
+        cps_buf_printf(b, " %+7.1f%%  %-8s %8.0f %8.0f  ", 100 * r->error,
                        r->bound  ? (r->error > 0 ? "ABOVE" : "bound")
                        : r->soft ? "soft"
                                  : "",
                        r->compile_ms, r->wall_ms);
+        put_busy(b, r);
+        cps_buf_putc(b, '\n');
     }
     cps_buf_putc(b, '\n');
     cps_vstats s;
@@ -156,6 +189,13 @@ cps_validate_json(cps_cli *c, const cps_vtable *t, cps_buf *b)
     for (uint32_t i = 0; i < t->rows.n; i++) {
         const cps_vrow *r = &t->rows.data[i];
         cps_jsonw_obj(&w, true);
+        cps_jsonw_key(&w, "busy");
+        cps_jsonw_obj(&w, true);
+        for (int u = 0; u <= CPS_ENGINES; u++) {
+            cps_jsonw_key(&w, unit_name(u));
+            cps_jsonw_num(&w, busy(r, u));
+        }
+        cps_jsonw_end_obj(&w);
         json_str(&w, "cause", r->note);
         json_str(&w, "device", r->device);
         json_str(&w, "dtype", r->dtype);
@@ -229,8 +269,8 @@ cps_validate_page(cps_cli *c, const cps_vtable *t, cps_buf *b)
         if (!first_of_group(t, i))
             continue;
         cps_buf_printf(b,
-                       "\n## %s\n\n| row | target | published | predicted | error %% | | cause "
-                       "|\n|---|---|---|---|---|---|---|\n",
+                       "\n## %s\n\n| row | target | published | predicted | error %% | busy %% | | cause "
+                       "|\n|---|---|---|---|---|---|---|---|\n",
                        t->rows.data[i].group);
         for (uint32_t k = i; k < t->rows.n; k++) {
             const cps_vrow *r = &t->rows.data[k];
@@ -245,9 +285,10 @@ cps_validate_page(cps_cli *c, const cps_vtable *t, cps_buf *b)
             cps_buf_puts(b, " | ");
             if (r->ran) {
                 put_us(b, r->predicted, 0);
-                cps_buf_printf(b, " | %+.1f", 100 * r->error);
+                cps_buf_printf(b, " | %+.1f | ", 100 * r->error);
+                put_busy(b, r);
             } else {
-                cps_buf_puts(b, "- | -");
+                cps_buf_puts(b, "- | - | ");
             }
             cps_buf_printf(b, " | %s%s%s | %s |\n", r->bound ? "bound" : "",
                            r->soft ? "soft" : "", r->ran ? "" : " not replayed",
