@@ -1,5 +1,5 @@
 """Published times: the fast rows, against the page in the repository; and tables that are wrong."""
-import json
+import glob, json, re
 from util import *
 
 PAGE = open(f"{ROOT}/runtime/sim/VALIDATION.md", encoding="utf-8").read()
@@ -19,9 +19,29 @@ for line in made.split("\n"):
     if line.startswith("| ") and line.split(" | ")[0][2:] in {x["name"] for x in rows}:
         check(line in PAGE, f"VALIDATION.md is old: `copse sim --validate -o runtime/sim/VALIDATION.md`; now {line}")
 
-# A folder of one's own; and every way in which its table can be wrong.
+# Every replay computes what its operator says, on the first of its cases.
 table = open(f"{ROOT}/tests/validate/rows.tsv", encoding="utf-8").read().split("\n")
 head = table[0]
+uses = {}
+for line in table[1:]:
+    f = dict(zip(head.split("\t"), line.split("\t")))
+    if line and line[0] != "#" and f["file"] != "-":
+        uses.setdefault((f["file"], f["leaf"]), f)
+for path in sorted(glob.glob(f"{ROOT}/tests/validate/*.cps")):
+    text = re.sub(r"//.*", "", open(path, encoding="utf-8").read())
+    for leaf, op in re.findall(r"^leaf (\w+) for (\w+)", text, re.M):
+        f = uses.pop((os.path.basename(path), f"{op}/{leaf}"), None)
+        check(f, f"{path}: no row uses {leaf}")
+        case = re.search(r"cases \(([^)]*)\)", text[text.index(f"leaf {leaf} "):]).group(1)
+        args = dict(x.split(": ") for x in case.split(", "))
+        dims = ",".join(f"{k}={v}" for k, v in args.items() if k[0].isupper())
+        attrs = [] if f["attrs"] == "-" else ["--attr", f["attrs"]]
+        r = copse("kernel", "run", op, "-I", path, "--leaf", leaf, "--dims", dims, "--dtype", f["dtype"], *attrs,
+                  "--target", f["target"], "--compare", "ref", "--no-cache")
+        check(r.returncode == 0, f"{path}: {leaf}: {r.stderr.decode()}")
+check(not uses, f"rows of leaves that are not there: {list(uses)}")
+
+# A folder of one's own; and every way in which its table can be wrong.
 good = ["mine", "1000", "measured", "-", "g", "-", "trn2", "bf16", "x", "k.cps", "matmul/mine", "trn2", "M=128,K=128,N=512",
         "tx=1", "time", "-", "written", "-", "here", "-"]
 os.mkdir(f"{TMP}/v")
