@@ -268,10 +268,11 @@ cps_validate_page(cps_cli *c, const cps_vtable *t, cps_buf *b)
     for (uint32_t i = 0; i < t->rows.n; i++) {
         if (!first_of_group(t, i))
             continue;
-        cps_buf_printf(b,
-                       "\n## %s\n\n| row | target | published | predicted | error %% | busy %% | | cause "
-                       "|\n|---|---|---|---|---|---|---|---|\n",
-                       t->rows.data[i].group);
+        cps_buf_printf(
+            b,
+            "\n## %s\n\n| row | target | published | predicted | error %% | busy %% | | cause "
+            "|\n|---|---|---|---|---|---|---|---|\n",
+            t->rows.data[i].group);
         for (uint32_t k = i; k < t->rows.n; k++) {
             const cps_vrow *r = &t->rows.data[k];
             if (strcmp(r->group, t->rows.data[i].group))
