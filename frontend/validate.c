@@ -78,12 +78,11 @@ simulate(cps_cli *c, const cps_kbin *k, const cps_target *t, cps_vrow *r)
     cps_sim_opts o = {.trace = !whole || path};
     bool ok = cps_sim_load(s, k, c->diags) && cps_sim_run(s, &o, &r->sim, c->diags);
     if (ok && path) { // of several rows the last one's stays
-        cps_buf b = {0};
-        cps_sim_trace_begin(&b);
-        cps_sim_trace(s, r->name, 0, &b);
-        cps_sim_trace_end(&b);
-        ok = cps_cli_write(c, path, b.data, b.n);
-        cps_buf_fini(&b);
+        cps_trace *tr = cps_trace_create();
+        cps_trace_add(tr, s, r->name, 0);
+        const cps_buf *b = cps_trace_text(tr);
+        ok = cps_cli_write(c, path, b->data, b->n);
+        cps_trace_destroy(tr);
     }
     if (ok) {
         r->predicted =

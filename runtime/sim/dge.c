@@ -117,7 +117,7 @@ static bool
 indices(cps_sim *s, engine *e, const insn *i, cps_field f, unsigned lanes, unsigned n,
         uint32_t *out)
 {
-    if (s->timer)
+    if (s->opts.no_data)
         return run_fault(s, i, CPS_E8307, "the rows of the transfer are named in memory");
     uint32_t a = (uint32_t)cps_isa_get(&i->b, f);
     if (a >> 24 & 0x80)

@@ -217,7 +217,7 @@ static bool
 run_data(cps_sim *s, engine *e, insn *i)
 {
     e->count++;
-    if (s->timer)
+    if (s->opts.no_data)
         return true;
     bool races = s->opts.checks & CPS_CHECK_RACES;
     for (unsigned k = 0; k < i->nop && i->sem->kind != SEM_OWN; k++) {
@@ -377,7 +377,7 @@ step(cps_sim *s, engine *e)
 static bool
 run_reset(cps_sim *s)
 {
-    for (uint32_t i = 1; i < s->vars.n && !s->timer; i++) {
+    for (uint32_t i = 1; i < s->vars.n && !s->opts.no_data; i++) {
         if (!s->vars.data[i].bound)
             return load_fail(s, NULL, CPS_E8204, "'%s' (%lld bytes) is not bound",
                              s->vars.data[i].v->name, (long long)s->vars.data[i].v->bytes);
@@ -395,7 +395,7 @@ run_reset(cps_sim *s)
     s->warm_work = 0;
     s->nbusy = 0;
     s->dma_busy = 0;
-    if (!s->timer)
+    if (!s->opts.no_data)
         mem_reset(s);
     sync_reset(s);
     race_reset(s);
@@ -435,7 +435,8 @@ cps_sim_run(cps_sim *s, const cps_sim_opts *o, cps_sim_report *out, cps_diags *d
 {
     s->d = d;
     s->opts = o ? *o : (cps_sim_opts){.checks = CPS_CHECK_ALL};
-    if (s->timer)
+    s->opts.no_data |= s->timer;
+    if (s->opts.no_data)
         s->opts.checks = 0;
     if (s->opts.max_steps == 0)
         s->opts.max_steps = (uint64_t)1

@@ -73,7 +73,7 @@ move_packet(cps_sim *s, const xfer *x, unsigned ring_no, const packet *p)
     const ring *r = &x->b->ring[ring_no];
     const item *it = &x->b->items.data[p->item];
     bool watch = s->opts.checks & CPS_CHECK_UNINIT;
-    uint32_t n = s->timer ? 0 : p->n;
+    uint32_t n = s->opts.no_data ? 0 : p->n;
     for (uint32_t k = p->first; k < p->first + n; k++) {
         const desc16 *sd = &r->m2s.data[k], *dd = &r->s2m.data[k];
         uint32_t fl = sd->w0 & 0xFFFF, tl = dd->w0 & 0xFFFF;

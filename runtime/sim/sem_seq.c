@@ -225,7 +225,7 @@ at_window(cps_sim *s, engine *e, insn *i, const window *w, unsigned k, bool writ
     uint64_t a = w->addr + (uint64_t)(w->step[0] * (k % w->n[0]) + w->step[1] * (k / w->n[0]));
     space sp;
     rect r = {.run = w->es};
-    if (s->timer)
+    if (s->opts.no_data)
         return run_fault(s, i, CPS_E8307, "a register is loaded from memory");
     if (!addr_resolve(s, a, w->es, &sp, &r.var, &r.base)) {
         s->rep.bounds++;

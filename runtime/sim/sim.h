@@ -28,6 +28,8 @@ typedef enum cps_probe_kind { CPS_PROBE_BEFORE, CPS_PROBE_AFTER, CPS_PROBE_MOVED
 typedef struct cps_sim_opts {
     unsigned checks;
     bool trace;            /* keep records of instructions, transfers, semaphores (record.c) */
+    bool no_data;          /* time only: nothing is read, computed, moved or checked; control that
+                              depends on memory is a fault (E8307) */
     uint64_t max_steps;    /* fetched instructions before giving up; 0: 2^28 */
     /* A debugger: false ends the run, which then fails without a diagnostic. May be NULL. */
     bool (*probe)(void *self, cps_probe_kind kind, cps_engine engine, uint32_t index);
@@ -46,8 +48,8 @@ typedef struct cps_sim_report {
 } cps_sim_report;
 
 cps_sim *cps_sim_create(const cps_target *t);
-/* A machine without memory that counts time only: variables are not bound, nothing is read,
- * computed, moved or checked, and control that depends on memory is a fault (E8307). */
+/* A machine without memory, for runs without data only: variables are not bound, and descriptors
+ * are counted and not kept. */
 cps_sim *cps_sim_create_timer(const cps_target *t);
 void cps_sim_destroy(cps_sim *s);
 
