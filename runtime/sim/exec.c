@@ -414,8 +414,10 @@ run_reset(cps_sim *s)
         memset(e->key, 0, sizeof e->key);
         for (unsigned l = 0; l < 32; l++)
             e->mask[l] = (uint8_t)l;
-        for (unsigned l = 0; l < LANES; l++)
-            e->lfsr[l] = 0x12345678u + l * 0x9E3779B9u;
+        memset(e->found, 0xFF, sizeof e->found);
+        memset(e->preset, 0, sizeof e->preset);
+        memset(e->bn, 0, sizeof e->bn);
+        rand_seed(e, 0);
         for (uint32_t i = 0; i < e->n; i++)
             e->code[i].reported = 0;
         if (!e->halted)

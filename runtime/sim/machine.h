@@ -344,6 +344,13 @@ typedef struct recent_write {
     cps_ps ready;
 } recent_write;
 
+/* The random state of a lane, in words as RAND_GET_STATE gives them. */
+typedef struct rand_lane {
+    uint32_t lfsr, rounding;
+    uint32_t xorwow[24], pcg[2], philox[7];
+    uint8_t turn; /* of the XORWOW states */
+} rand_lane;
+
 struct engine {
     uint8_t id;
     bool halted, blocked, passed; /* passed: the wait of the instruction at pc is over */
@@ -366,7 +373,8 @@ struct engine {
     uint32_t found[LANES][8];  /* where the last search met each key */
     uint32_t preset[LANES][8]; /* scalars of the multi-scalar forms, bits */
     uint8_t mask[32];
-    uint32_t lfsr[LANES];
+    float bn[LANES][4]; /* mean, 1 / deviation, two sums over the count */
+    rand_lane rand[LANES];
     recent_write recent[8];
     unsigned nrecent;
     rec_turn turn; /* of the instruction at pc, while recording */
@@ -544,6 +552,10 @@ void rec_sem_change(cps_sim *s, const event *ev, int64_t value);
 void rec_submit(cps_sim *s, engine *e, xfer *x, cps_ps issue, cps_ps start);
 void rec_serve(cps_sim *s, unsigned ring, xfer *x, cps_ps end);
 void rec_part_done(cps_sim *s, unsigned ring, xfer *x, cps_ps seen);
+
+/* ---- sem_rand.c ---- */
+void rand_seed(engine *e, uint64_t seed);
+uint32_t rand_rounding(engine *e, unsigned lane); /* bits for stochastic rounding */
 
 /* ---- alu.c, act_fn.c ---- */
 /* out[k] = a[k*sa] op b[k*sb], fp32; false when the operator is no fp32 operator. */

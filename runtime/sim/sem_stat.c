@@ -1,4 +1,4 @@
-/* Statistics, searches and random numbers of the vector engine. */
+/* Statistics and searches of the vector engine. */
 #include "runtime/sim/machine.h"
 
 #define F(x) (unsigned)cps_isa_get(&i->b, x)
@@ -210,62 +210,6 @@ exec_read_found(cps_sim *s, engine *e, insn *i)
         for (unsigned k = 0; k < 8; k++)
             at[k] = e->found[p][k];
         store_i64(s, &i->op[0], p, at);
-    }
-    return true;
-}
-
-/* ---- random numbers: 32-bit Fibonacci LFSR, taps 32, 22, 2, 1 (compiler's simulator) ---- */
-
-static uint32_t
-next_word(engine *e, unsigned p)
-{
-    uint32_t x = e->lfsr[p];
-    for (unsigned k = 0; k < 32; k++) {
-        uint32_t bit = (x ^ x >> 10 ^ x >> 30 ^ x >> 31) & 1;
-        x = x >> 1 | bit << 31;
-    }
-    return e->lfsr[p] = x ? x : 1;
-}
-
-bool
-exec_rng(cps_sim *s, engine *e, insn *i)
-{
-    const opnd *o = &i->op[0];
-    for (unsigned p = 0; p < i->rows; p++) {
-        uint8_t *v = (uint8_t *)s->row[0];
-        for (uint32_t k = 0; k < o->count; k++) {
-            uint64_t w = next_word(e, p); // the least significant bits stay
-            memcpy(v + (size_t)k * o->es, &w, o->es);
-        }
-        store_raw(s, o, p, v);
-    }
-    return true;
-}
-
-bool
-prep_dropout(cps_sim *s, insn *i)
-{
-    i->rev = F(CPS_F_S3D3_DROPOUT_threshold_type) == CPS_DROPOUT_THRESHOLD_TYPE_KEEP_RATE;
-    return (i->op[0].count == i->op[1].count && i->op[0].es == i->op[1].es) ||
-           load_fail(s, i, CPS_E8202, "the sides differ in shape or type");
-}
-
-/* Keeps an element when u > threshold (drop rate) or u < threshold (keep rate). */
-bool
-exec_dropout(cps_sim *s, engine *e, insn *i)
-{
-    const opnd *x = &i->op[0], *o = &i->op[1];
-    float t[LANES];
-    scalar_f32(s, &i->sc[0], i->rows, t);
-    for (unsigned p = 0; p < i->rows; p++) {
-        uint8_t *v = (uint8_t *)s->row[0];
-        load_raw(s, x, p, v);
-        for (uint32_t k = 0; k < x->count; k++) {
-            float u = (float)((next_word(e, p) >> 8) + 0.5) * 0x1p-24f;
-            if (i->rev ? !(u < t[p]) : !(u > t[p]))
-                memset(v + (size_t)k * x->es, 0, x->es);
-        }
-        store_raw(s, o, p, v);
     }
     return true;
 }

@@ -534,6 +534,79 @@ def norms():
            .want(O, whole))
 
 
+def gradients():
+    v = floats(33)
+    x = v.astype(np.float64)
+    y = np.stack([np.full(R, 33), x.mean(axis=1), ((x.T - x.mean(axis=1)).T ** 2).sum(axis=1)],
+                 axis=1).astype(f32)
+    yield (Case("BATCH_NORM_STATS", ulp=2).put(A, v)
+           .insn("dve", f"BATCH_NORM_STATS src={t('fp32', A, 33)} ch={R} dst={t('fp32', O, 3)}")
+           .want(O, y))
+    m, r, g = floats(1), np.abs(floats(1)), floats(33)
+    hat = (v - m) * r
+    sums = np.stack([fold("add", g), fold("add", g * hat), fold("add", hat)], axis=1)
+    for row, how in (("BATCH_NORM_GRAD_ACCUMULATE", ""),
+                     ("BATCH_NORM_GRAD_ACCUMULATE2", "imm0_imm1_src=0x11 ")):
+        yield (Case(row).put(A, v).put(B, g).put(C, np.concatenate([m, r], axis=1))
+               .insn("dve", f"{row} imm0=fp32@{C:#x} src0={t('fp32', A, 33)} "
+                     f"src1={t('fp32', B, 33)} dst={t('fp32', O, 3)} imm1=fp32@{C + 4:#x} "
+                     f"{how}ch={R}").want(O, sums))
+    n = 33
+    p = sums[:, :2] / f32(n)
+    y = ((g - p[:, :1]) - hat * p[:, 1:]) * r
+    load = f"BATCH_NORM_PARAM_LOAD2 src={t('fp32', Q, 2)} element_count=33.0 ch={R} " \
+        f"imm0=fp32@ptr[{C:#x}] imm1=fp32@ptr[{C + 4:#x}]"
+    back = f"BATCH_NORM_BACK_PROP ch={R} src0={t('fp32', A, 33)} src1={t('fp32', B, 33)} " \
+        f"dst={t('fp32', O, 33)}"
+    for row in ("BATCH_NORM_PARAM_LOAD2", "BATCH_NORM_BACK_PROP"):
+        yield (Case(row).put(A, v).put(B, g).put(C, np.concatenate([m, r], axis=1))
+               .put(Q, sums[:, :2]).insn("dve", load).insn("dve", back).want(O, y))
+    # the pieces together are the gradient of a normalisation
+    x, d = v.astype(np.float64), g.astype(np.float64)
+    mean, s = x.mean(axis=1, keepdims=True), 1 / np.sqrt(x.var(axis=1, keepdims=True))
+    h = (x - mean) * s
+    y = s * (d - d.mean(axis=1, keepdims=True) - h * (d * h).mean(axis=1, keepdims=True))
+    ms = np.concatenate([mean, s], axis=1).astype(f32)
+    got = s.astype(f32) * ((g - d.mean(axis=1, keepdims=True).astype(f32))
+                           - ((v - ms[:, :1]) * ms[:, 1:])
+                           * (d * h).mean(axis=1, keepdims=True).astype(f32))
+    assert np.abs(got - y).max() < 1e-4  # the formula of the case above, against the derivation
+    # the parameter RAM holds tables that the exact statistics do not need
+    yield (Case("LOAD_PARAMETER_RAM", ulp=2).put(A, v)
+           .insn("dve", "LOAD_PARAMETER_RAM param_ram_offset=8 immediate=0x" + "5a" * 32)
+           .insn("dve", f"BATCH_NORM_STATS2 src={t('fp32', A, 33)} ch={R} dst={t('fp32', O, 6)}")
+           .want(O, stats(v)))
+
+
+def preset():
+    for rev in ("NONE", "BOTH"):
+        for op in ("add", "subtract", "mult", "max"):
+            v, w = floats(), floats(4)
+            x = v.reshape(R, 4, 10)
+            y = apply(op, x, w[:, :, None], rev == "BOTH").reshape(R, N)
+            yield (Case(f"TENSOR_SCALAR_PTR_MULTI_ARITH/{op}-{rev}").put(A, v)
+                   .put(B, cast(w, "fp32"))
+                   .insn("dve", f"TENSOR_SCALAR_IMM_LD_ARITH src={t('fp32', B, 4)} ch={R}")
+                   .insn("dve", f"TENSOR_SCALAR_PTR_MULTI_ARITH "
+                         f"src={t('fp32', A, 0, '[1,5,0,10][5,2,1,4]')} ch={R} op={op} "
+                         f"reverse_operands={rev} dst={t('fp32', O)}").want(O, y))
+    v, w = cast(floats(), "bf16"), cast(floats(8), "bf16")
+    y = wide(v).reshape(R, 8, 5) * wide(w)[:, :, None]
+    yield (Case("TENSOR_SCALAR_IMM_LD_ARITH").put(A, v).put(B, w)
+           .insn("dve", f"TENSOR_SCALAR_IMM_LD_ARITH src={t('bf16', B, 8)} ch={R}")
+           .insn("dve", f"TENSOR_SCALAR_PTR_MULTI_ARITH "
+                 f"src={t('bf16', A, 0, '[1,0,0,5][5,1,1,8]')} ch={R} op=mult "
+                 f"dst={t('fp32', O)}").want(O, y.reshape(R, N)))
+    v, w = values("u16"), values("u16", 2)
+    y = v.reshape(R, 2, 20) ^ w[:, :, None]
+    for row in ("TENSOR_SCALAR_IMM_LD_BITVEC", "TENSOR_SCALAR_PTR_MULTI_BITVEC"):
+        yield (Case(row).put(A, v).put(B, w)
+               .insn("dve", f"TENSOR_SCALAR_IMM_LD_BITVEC src={t('u16', B, 2)} ch={R}")
+               .insn("dve", f"TENSOR_SCALAR_PTR_MULTI_BITVEC "
+                     f"src={t('u16', A, 0, '[1,0,0,20][20,1,1,2]')} ch={R} op=bitwise_xor "
+                     f"dst={t('u16', O)}").want(O, y.reshape(R, N)))
+
+
 def find(row, keys, order):
     """Position of each key among what is not taken; all ones when there is none."""
     taken, at = set(), [0xFFFFFFFF] * 8
@@ -601,7 +674,7 @@ def pooling():
 
 def cases():
     for group in (two_tensors, bf16_pool, scalars, accumulators, stt, selections, folds, moves,
-                  transposed_reads, norms, searches, pooling):
+                  transposed_reads, norms, gradients, preset, searches, pooling):
         yield from group()
     for target in TARGETS.values():  # the same on every generation
         v, w = floats(), floats()

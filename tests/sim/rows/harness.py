@@ -48,6 +48,7 @@ class Case:
 
     def put(self, byte, array, part=0):
         """A 2-D array (partitions, elements) into SBUF."""
+        assert not self.texts, "memory comes before instructions"
         a = np.ascontiguousarray(array)
         self.lines.append(f"in {part} {a.shape[0]} {byte} {a.tobytes().hex()}")
         return self

@@ -3,8 +3,9 @@ import sys
 
 import dve
 import harness
+import rand
 
-GROUPS = (dve,)
+GROUPS = (dve, rand)
 
 
 def main():
