@@ -20,6 +20,7 @@ enum {
     DMA_RINGS = 16, /* DMA engines of a core at most */
     REGS = 64,
     SEMS = 256,
+    POOL_BUFFER = 512, /* elements a partition */
     NOT_QUEUE = 0xFFFF
 };
 
@@ -410,6 +411,13 @@ typedef struct hbm_var {
     uint32_t ncells, granule;
 } hbm_var;
 
+/* What POOL_BUFFER_LOAD brought: `count` elements of each of `rows` partitions, 4 KiB apart. */
+typedef struct pool_buffer {
+    uint8_t *data;
+    uint32_t start, mask, count;
+    uint8_t es, rows;
+} pool_buffer;
+
 struct cps_sim {
     const cps_target *t;
     const cps_kbin *k;
@@ -421,6 +429,7 @@ struct cps_sim {
 
     uint32_t sbuf_bytes; /* of a partition */
     uint8_t *sbuf, *psum, *sbuf_init, *psum_init;
+    pool_buffer pool;
     uint8_t *psum_fresh; /* a byte a word: the next accumulation overwrites */
     uint32_t sbuf_hi;    /* bytes of a partition that the kernel can touch */
     CPS_VEC(hbm_var) vars;

@@ -358,6 +358,7 @@ mem_create(cps_sim *s)
     s->mm_acc = malloc(LANES * 8192 * sizeof(float));
     s->mm_pack = malloc(2 * LANES * (LANES + 8192) * sizeof(float));
     s->mm_bits = malloc(LANES * 8192 * sizeof(uint32_t));
+    s->pool.data = calloc(LANES, POOL_BUFFER * 8);
     engine *pe = &s->eng[CPS_PE];
     pe->w[0] = calloc(LANES * LANES, sizeof(float));
     pe->w[1] = calloc(LANES * LANES, sizeof(float));
@@ -367,7 +368,7 @@ mem_create(cps_sim *s)
             return false;
     }
     return s->sbuf && s->sbuf_init && s->psum && s->psum_init && s->psum_fresh && s->raw &&
-           s->mm_x && s->mm_acc && s->mm_pack && s->mm_bits && pe->w[0] && pe->w[1] &&
+           s->mm_x && s->mm_acc && s->mm_pack && s->pool.data && s->mm_bits && pe->w[0] && pe->w[1] &&
            pe->wbits;
 }
 
@@ -378,6 +379,7 @@ mem_reset(cps_sim *s)
         memset(s->sbuf + (size_t)p * s->sbuf_bytes, 0xFF, s->sbuf_hi);
         memset(s->sbuf_init + (size_t)p * s->sbuf_bytes, 0, s->sbuf_hi);
     }
+    s->pool.count = 0;
     memset(s->psum, 0xFF, LANES * PSUM_BYTES);
     memset(s->psum_init, 0, LANES * PSUM_BYTES);
     memset(s->psum_fresh, 0, LANES * PSUM_BYTES / 4);
@@ -406,6 +408,7 @@ mem_destroy(cps_sim *s)
     free(s->mm_acc);
     free(s->mm_pack);
     free(s->mm_bits);
+    free(s->pool.data);
     free(s->eng[CPS_PE].w[0]);
     free(s->eng[CPS_PE].w[1]);
     free(s->eng[CPS_PE].wbits);

@@ -216,7 +216,7 @@ rows_of(const cps_bundle *b, const cps_format_row *f)
             strcmp(cps_fields[k].name, "num_active_rows") == 0)
             return (unsigned)cps_isa_get(b, (cps_field)k);
     }
-    return 0;
+    return LANES; // no field says it: all partitions
 }
 
 static bool

@@ -3,9 +3,10 @@ import sys
 
 import dve
 import harness
+import pool
 import rand
 
-GROUPS = (dve, rand)
+GROUPS = (dve, pool, rand)
 
 
 def main():
