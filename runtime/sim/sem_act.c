@@ -123,6 +123,52 @@ exec_activate(cps_sim *s, engine *e, insn *i)
     return true;
 }
 
+/* ---- ACTIVATE_QUANTIZE: func(src * dequant_scale + bias) * quant_scale + quant_zero, as u8
+ * ---- */
+
+bool
+prep_quantize(cps_sim *s, insn *i)
+{
+    unsigned bias = F(CPS_F_S3D3_AQ_in_bias_dtype) >> 4;
+    cps_dtype t = bias ? cps_isa_dtype(bias) : CPS_DT_FP32;
+    i->fn = (uint8_t)F(CPS_F_S3D3_AQ_activation_function);
+    i->set = act_sets(i->fn);
+    if (!act_known(i->fn) || i->op[0].count != i->op[1].count)
+        return load_fail(s, i, CPS_E8202, "no model of activation function %u on this shape",
+                         i->fn);
+    scalar *c = &i->sc[i->nsc++];
+    c->at.field = CPS_F_S3D3_AQ_bias;
+    return (t && scalar_point(s, i, c, F(CPS_F_S3D3_AQ_bias), t)) ||
+           load_fail(s, i, CPS_E8202, "the bias cannot be addressed");
+}
+
+bool
+exec_quantize(cps_sim *s, engine *e, insn *i)
+{
+    if (!have_table(s, e, i))
+        return false;
+    const opnd *x = &i->op[0], *o = &i->op[1];
+    float bias[LANES], in = cps_bits_f32(F(CPS_F_S3D3_AQ_dequant_scale));
+    float scale = cps_bits_f32(F(CPS_F_S3D3_AQ_quant_scale));
+    float zero = cps_bits_f32(F(CPS_F_S3D3_AQ_quant_zero));
+    scalar_f32(s, &i->sc[0], i->rows, bias);
+    for (unsigned p = 0; p < i->rows; p++) {
+        float *v = s->row[0], *y = s->row[1];
+        load_f32(s, x, p, v);
+        for (uint32_t k = 0; k < x->count; k++) {
+            float m = v[k] * in;
+            v[k] = m + bias[p];
+        }
+        act_row(i->fn, 0, v, y, x->count);
+        for (uint32_t k = 0; k < x->count; k++) {
+            float m = y[k] * scale;
+            y[k] = m + zero;
+        }
+        store_f32(s, o, p, y);
+    }
+    return true;
+}
+
 /* ---- ACTIVATE2: operators, function, reduction; stage order as NKI documents it ---- */
 
 bool
@@ -157,10 +203,12 @@ exec_activate2(cps_sim *s, engine *e, insn *i)
         float *v = s->row[0], *y = s->row[1];
         uint32_t n = x->count;
         load_f32(s, x, p, v);
-        if (i->rev & 1)
-            alu_f32(i->op0, &a[p], 0, v, 1, v, n);
-        else
-            alu_f32(i->op0, v, 1, &a[p], 0, v, n);
+        if (i->op0 != CPS_ALU_BYPASS) { // a bypass has no other operand to swap with
+            if (i->rev & 1)
+                alu_f32(i->op0, &a[p], 0, v, 1, v, n);
+            else
+                alu_f32(i->op0, v, 1, &a[p], 0, v, n);
+        }
         if (i->op1 != CPS_ALU_BYPASS) {
             if (i->rev & 2)
                 alu_f32(i->op1, &b[p], 0, v, 1, v, n);

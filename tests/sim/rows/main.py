@@ -1,12 +1,13 @@
 """Every executable row of the instruction table against NumPy: main.py TOOL [ROW ...]."""
 import sys
 
+import act
 import dve
 import harness
 import pool
 import rand
 
-GROUPS = (dve, pool, rand)
+GROUPS = (act, dve, pool, rand)
 
 
 def main():
