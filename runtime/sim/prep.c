@@ -219,6 +219,21 @@ rows_of(const cps_bundle *b, const cps_format_row *f)
     return LANES; // no field says it: all partitions
 }
 
+/* Packed elements have no value of their own: what moves bits may take them, nothing else. */
+static bool
+packed_fits(cps_sim *s, const insn *i)
+{
+    static const char *const moves[] = {"copy", "memset", "stream_shuffle", "stream_transpose"};
+    bool packed = false;
+    for (unsigned k = 0; k < i->nop; k++)
+        packed |= cps_dtypes[i->op[k].dtype].kind == 'P';
+    for (unsigned k = 0; k < i->nsc; k++)
+        packed |= i->sc[k].mode != SC_IMM && cps_dtypes[i->sc[k].at.dtype].kind == 'P';
+    for (unsigned k = 0; k < cps_countof(moves); k++)
+        packed = packed && strcmp(i->sem->name, moves[k]) != 0;
+    return !packed || load_fail(s, i, CPS_E8202, "packed elements can only be moved");
+}
+
 static bool
 prep_operands(cps_sim *s, insn *i, const cps_format_row *f)
 {
@@ -312,7 +327,8 @@ prep_insn(cps_sim *s, engine *e, insn *i, const cps_bundle *b)
     if (!i->sem)
         return load_fail(s, i, CPS_E8202, "no model of this instruction: %s", row->doc);
     prep_sync(i);
-    if (i->sem->kind != SEM_SEQ && !prep_operands(s, i, &cps_formats[row->format]))
+    if (i->sem->kind != SEM_SEQ &&
+        (!prep_operands(s, i, &cps_formats[row->format]) || !packed_fits(s, i)))
         return false;
     cps_timing(s->t, (cps_engine)e->id, b, &i->cost);
     return !i->sem->prepare || i->sem->prepare(s, i);

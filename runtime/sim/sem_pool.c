@@ -399,7 +399,9 @@ prep_addr(cps_sim *s, insn *i)
     bool sum =
         (i->op0 == CPS_ALU_MULT && (i->op1 == CPS_ALU_ADD || i->op1 == CPS_ALU_BYPASS)) ||
         (i->op0 == CPS_ALU_ADD && i->op1 == CPS_ALU_BYPASS);
-    if (i->op[0].count != i->op[1].count || !(range || sum) ||
+    bool ints = cps_dtype_is_int((cps_dtype)i->op[0].dtype) &&
+                cps_dtype_is_int((cps_dtype)i->op[1].dtype);
+    if (i->op[0].count != i->op[1].count || !(range || sum) || !ints ||
         F(CPS_F_S2D2_ADDR_reverse_operands))
         return load_fail(s, i, CPS_E8202, "operators 0x%02x, 0x%02x are no form of it", i->op0,
                          i->op1);
@@ -407,7 +409,10 @@ prep_addr(cps_sim *s, insn *i)
         cps_field f = k ? CPS_F_S2D2_ADDR_imm1 : CPS_F_S2D2_ADDR_imm0;
         cps_dtype t = cps_isa_dtype(pair >> 4 * k & 15);
         scalar *c = &i->sc[i->nsc++];
-        c->at.dtype = (uint8_t)(t ? t : CPS_DT_U64);
+        t = t ? t : CPS_DT_U64;
+        c->at.dtype = (uint8_t)t;
+        if (!cps_dtype_is_int(t))
+            return load_fail(s, i, CPS_E8202, "addresses are integers");
         if (src[k] == CPS_IMM_SRC_INSTRUCTION_IMMEDIATE)
             continue;
         c->mode = src[k] == CPS_IMM_SRC_POINTER_IMMEDIATE ? SC_PTR : SC_REG;

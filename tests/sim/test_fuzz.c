@@ -12,7 +12,7 @@ value(cps_rng *r, const cps_field_row *f)
 {
     switch ((cps_fkind)f->kind) {
     case CPS_FK_DTYPE:
-        return 2 + cps_rng_below(r, 14);
+        return 2 + cps_rng_below(r, 15);
     case CPS_FK_PAIR:
         return (2 + cps_rng_below(r, 13)) | (2 + cps_rng_below(r, 13)) << 4;
     case CPS_FK_ALU:
