@@ -5,6 +5,7 @@
 #include "frontend/execute.h"
 #include "frontend/inputs.h"
 #include "frontend/model.h"
+#include "frontend/neff.h"
 #include "frontend/report.h"
 
 #include "runtime/base/file.h"
@@ -361,6 +362,9 @@ compile(cps_cli *c)
         cps_help(c->diags, "for host code compile a model: copse compile IN --target host");
         return CPS_USAGE;
     }
+    bool neff = cps_cli_has(c, CPS_OPT_EMIT);
+    if (neff && !cps_cli_word(c, CPS_OPT_EMIT, "", "neff"))
+        return CPS_USAGE;
     if (!ok || !instance(c, t, &inst))
         return cps_cli_failed(c);
     double t0 = cps_now_ms();
@@ -372,7 +376,7 @@ compile(cps_cli *c)
             return cps_cli_failed(c);
         fprintf(stderr, "%s: block %s, %u steps, %u kernels (%u hits, %u misses)\n", dir, inst.op,
                 p->steps.n, p->kernels.n, hits, misses);
-        return CPS_OK;
+        return !neff || cps_neff_emit(c, dir) ? CPS_OK : cps_cli_failed(c);
     }
     cps_candidate *cand;
     const char *why;
@@ -387,7 +391,7 @@ compile(cps_cli *c)
         return cps_cli_failed(c);
     fprintf(stderr, "%s: %s (%s), %s in %.2f ms\n", dir, cand[k].leaf, why,
             bin.hit ? "from the cache" : "compiled", t1 - t0);
-    return CPS_OK;
+    return !neff || cps_neff_emit(c, dir) ? CPS_OK : cps_cli_failed(c);
 }
 
 cps_exit

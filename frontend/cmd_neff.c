@@ -1,13 +1,20 @@
 /* copse neff: containers. */
-#include "frontend/cli.h"
+#include "frontend/neff.h"
 
 #include "runtime/base/file.h"
 #include "runtime/pkg/neff_graph.h"
+#include "runtime/pkg/neff_pack.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+
+static bool
+is_package(cps_cli *c, const char *dir)
+{
+    return cps_path_exists(cps_path_join(c->arena, dir, "manifest.json"));
+}
 
 static bool
 is_folder(const char *path)
@@ -25,7 +32,7 @@ open_neff(cps_cli *c, const char *path)
     if (!ok)
         return NULL;
     if (is_folder(path)) {
-        if (cps_path_exists(cps_path_join(c->arena, path, "manifest.json"))) {
+        if (is_package(c, path)) {
             cps_error(c->diags, CPS_E8401, CPS_NOSPAN,
                       "'%s' is a package of copse and no unpacked container", path);
             cps_help(c->diags, "`copse neff pack %s -o F.neff` makes a container of it", path);
@@ -107,6 +114,41 @@ unpack(cps_cli *c, const char *path)
     return CPS_OK;
 }
 
+/* Writes the container; the line that says so goes to standard error. */
+static bool
+write_neff(cps_cli *c, const cps_neff *f, const char *to)
+{
+    cps_buf b = {0};
+    bool ok = cps_neff_write(f, &b, c->diags) && cps_cli_write(c, to, b.data, b.n);
+    if (ok)
+        fprintf(stderr, "%s: %u members, %zu bytes\n", to, f->members.n, b.n);
+    cps_buf_fini(&b);
+    return ok;
+}
+
+bool
+cps_neff_from_package(cps_cli *c, const char *dir, const char *kernel, const char *to)
+{
+    cps_package *p = cps_package_read(c->arena, dir, c->diags);
+    cps_neff *f = p ? cps_neff_pack(c->arena, p, kernel, c->diags) : NULL;
+    bool ok = f && write_neff(c, f, to);
+    cps_package_close(p);
+    return ok;
+}
+
+bool
+cps_neff_emit(cps_cli *c, const char *dir)
+{
+    return cps_neff_from_package(c, dir, NULL, cps_path_join(c->arena, dir, "model.neff"));
+}
+
+cps_package *
+cps_neff_open_package(cps_cli *c, const char *path)
+{
+    cps_neff *f = open_neff(c, path);
+    return f ? cps_neff_package(c->arena, f, c->diags) : NULL;
+}
+
 static cps_exit
 pack(cps_cli *c, const char *path)
 {
@@ -115,17 +157,24 @@ pack(cps_cli *c, const char *path)
                   "'neff pack' takes a folder, and '%s' is none", path);
         return CPS_USAGE;
     }
-    const char *to = cps_cli_str(c, CPS_OPT_OUTPUT, NULL);
+    const char *to = cps_cli_str(c, CPS_OPT_OUTPUT, NULL),
+               *kernel = cps_cli_str(c, CPS_OPT_KERNEL, NULL);
     if (!to)
         to = cps_arena_printf(c->arena, "%s.neff", base_name(c, path, ""));
-    cps_neff *f = open_neff(c, path);
-    if (f && !f->has_head)
-        cps_neff_new_head(f, base_name(c, path, ""), 1, 0);
-    cps_buf b = {0};
-    bool ok = f && cps_neff_write(f, &b, c->diags) && cps_cli_write(c, to, b.data, b.n);
-    if (ok)
-        fprintf(stderr, "%s: %u members, %zu bytes\n", to, f->members.n, b.n);
-    cps_buf_fini(&b);
+    bool ok;
+    if (is_package(c, path)) {
+        ok = cps_neff_from_package(c, path, kernel, to);
+    } else {
+        if (kernel) {
+            cps_error(c->diags, CPS_E1104, CPS_NOSPAN,
+                      "'--kernel' picks from a package, and '%s' is none", path);
+            return CPS_USAGE;
+        }
+        cps_neff *f = open_neff(c, path);
+        if (f && !f->has_head)
+            cps_neff_new_head(f, base_name(c, path, ""), 1, 0);
+        ok = f && write_neff(c, f, to);
+    }
     return ok ? CPS_OK : cps_cli_failed(c);
 }
 

@@ -2,6 +2,7 @@
 #include "frontend/execute.h"
 #include "frontend/model.h"
 #include "frontend/module_cache.h"
+#include "frontend/neff.h"
 #include "frontend/report.h"
 #include "frontend/validate.h"
 #include "runtime/pkg/package_plan.h"
@@ -99,11 +100,14 @@ cps_cmd_compile(cps_cli *c)
     bool ok = true;
     const char *path = one_arg(c), *dir = cps_cli_str(c, CPS_OPT_OUTPUT, NULL);
     const char *emit = cps_cli_has(c, CPS_OPT_EMIT)
-                           ? cps_cli_word(c, CPS_OPT_EMIT, "", "graph lowered")
+                           ? cps_cli_word(c, CPS_OPT_EMIT, "", "graph lowered neff")
                            : NULL;
     const cps_target *t = cps_cli_target(c, &ok);
     if (!path || !ok || (cps_cli_has(c, CPS_OPT_EMIT) && !emit))
         return cps_cli_failed(c);
+    bool neff = emit && !strcmp(emit, "neff"); // beside the package, not instead of it
+    if (neff)
+        emit = NULL;
     if (dir && (!*dir || (!emit && !strcmp(dir, "-")))) {
         cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'-o %s' is no folder for a package", dir);
         return CPS_USAGE;
@@ -113,6 +117,8 @@ cps_cmd_compile(cps_cli *c)
         return CPS_USAGE;
     }
     cps_exit code = emit ? emit_text(c, path, emit, dir ? dir : "-", t) : compile_to(c, path, dir, t);
+    if (neff && code == CPS_OK && !cps_neff_emit(c, dir))
+        code = cps_cli_failed(c);
     cps_cli_flush(c);
     return code;
 }
@@ -171,6 +177,14 @@ finish(cps_cli *c, cps_report *rep, const cps_package *p, const cps_report *each
     return cps_report_emit(c, rep);
 }
 
+/* A package folder, or a container that was made of one. */
+static cps_package *
+open_package(cps_cli *c, const char *path)
+{
+    return cps_has_suffix(path, ".neff") && !is_folder(path) ? cps_neff_open_package(c, path)
+                                                             : cps_package_read(c->arena, path, c->diags);
+}
+
 cps_exit
 cps_cmd_run(cps_cli *c)
 {
@@ -189,8 +203,8 @@ cps_cmd_run(cps_cli *c)
     cps_module *graph = NULL;
     cps_report rep = {.on = on, .target = "reference", .leaf = "", .err = CPS_ERRS_START};
     double t0 = cps_now_ms();
-    if (is_folder(path)) {
-        p = cps_package_read(c->arena, path, c->diags);
+    if (is_folder(path) || cps_has_suffix(path, ".neff")) {
+        p = open_package(c, path);
         const char *t = cps_cli_str(c, CPS_OPT_TARGET, NULL);
         if (p && t && (cps_target_find(t) || !strcmp(t, "host")) && strcmp(t, p->target)) {
             cps_error(c->diags, CPS_E8003, CPS_NOSPAN, "the package was compiled for %s, not for %s",
@@ -277,7 +291,7 @@ cps_cmd_sim(cps_cli *c)
     unsigned checks = cps_cli_checks(c, &ok);
     if (!path || !ok)
         return cps_cli_failed(c);
-    cps_package *p = cps_package_read(c->arena, path, c->diags);
+    cps_package *p = open_package(c, path);
     if (!p)
         return cps_cli_failed(c);
     cps_io *in, *out;

@@ -26,5 +26,9 @@ cps_field cps_pkg_field(const cps_bundle *b, cps_gen g, const char *name);
 /* dma.json */
 void cps_pkg_dma_write(const cps_kbin *k, cps_buf *out);
 bool cps_pkg_dma_read(cps_kbin *k, const cps_json *doc, const char **why);
+/* One engine's list in it, or the `dma` of a container's engine JSON. */
+void cps_pkg_items_write(const cps_kbin *k, cps_engine e, bool container, cps_jsonw *w);
+bool cps_pkg_items_read(cps_kbin *k, cps_engine e, const cps_json *items, const char **why);
+const char *cps_pkg_dtype_word(cps_dtype t); /* as a container spells it */
 
 #endif

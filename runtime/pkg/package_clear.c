@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 static const char *const top_files[] = {"manifest.json", "weights.bin", "graph.cir",
-                                        "host.o",        "host.so",     "host.h"};
+                                        "host.o",        "host.so",     "host.h",
+                                        "model.neff"};
 static const char *const kernel_files[] = {"pe.bin",   "act.bin",     "pool.bin",    "dve.bin", "sp.bin",
                                            "dma.json", "reloc.json",  "kernel.json", "data.bin",
                                            "kernel.cas"};

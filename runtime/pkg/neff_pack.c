@@ -1,0 +1,144 @@
+/* A package or one of its kernels to a container: which program, what it needs of a runtime,
+ * and what is missing for a device. */
+#include "runtime/pkg/neff_members.h"
+
+#include "runtime/pkg/package_link.h"
+
+/* ---- what the streams use ---- */
+
+static void
+scan(cps_packer *c)
+{
+    const cps_kbin *k = c->k;
+    if (k->gen > CPS_V2)
+        c->features |= CPS_NEFF_DVE_PERF;
+    if (k->gen > CPS_V3)
+        c->features |= CPS_NEFF_V4;
+    if (k->cores > 1)
+        c->features |= CPS_NEFF_VNC;
+    for (uint32_t i = 0; i < k->descs.n; i++)
+        if (CPS_MAX(k->descs.data[i].nfrom, k->descs.data[i].nto) > 2)
+            c->features |= CPS_NEFF_HIGH_DIM;
+    for (int e = 0; e < CPS_ENGINES; e++) {
+        for (uint32_t i = 0; i < k->stream[e].code.n; i++) {
+            const cps_bundle *b = &k->stream[e].code.data[i];
+            cps_insn x = cps_isa_find(b->b[0], k->gen);
+            cps_format f = x == CPS_INSN_NONE ? CPS_FORMATS : (cps_format)cps_insns[x].format;
+            if (f == CPS_FMT_DMA_DIRECT2D || f == CPS_FMT_DMA_INDIRECT1D ||
+                f == CPS_FMT_DMA_DIRECT2D_XPOSE || f == CPS_FMT_DMA_GATHER_XPOSE)
+                c->features |= e == CPS_POOL ? CPS_NEFF_DGE : CPS_NEFF_DGE | CPS_NEFF_HW_DGE;
+            if (f == CPS_FMT_DMA_INDIRECT1D)
+                c->features |= CPS_NEFF_VECTOR_DGE;
+            if (x == CPS_INSN_ACTIVATION_TABLE_LOAD) {
+                c->features |= CPS_NEFF_DYNAMIC_PWP;
+                c->sets |= 1u << (cps_isa_get(b, CPS_F_CTRL_TL_set) & 31);
+            }
+        }
+    }
+}
+
+/* ---- which program, which borders ---- */
+
+static void
+package_borders(cps_packer *c)
+{
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < (pass ? c->p->outputs.n : c->p->inputs.n); i++) {
+            const cps_pio *io = pass ? &c->p->outputs.data[i] : &c->p->inputs.data[i];
+            const cps_pvar *v = &c->p->vars.data[io->var];
+            cps_neff_border x = {io->name, io->name, v->dtype, io->rank, {0}};
+            memcpy(x.dim, io->dim, sizeof x.dim);
+            for (uint32_t n = 0; pass && n < c->p->inputs.n; n++) // handed through
+                if (c->p->inputs.data[n].var == io->var)
+                    x.var = c->p->inputs.data[n].name;
+            if (pass)
+                cps_vec_push(c->a, &c->out, x);
+            else
+                cps_vec_push(c->a, &c->in, x);
+        }
+    }
+}
+
+static void
+kernel_borders(cps_packer *c)
+{
+    for (uint32_t i = 1; i < c->k->vars.n; i++) {
+        const cps_kvar *v = &c->k->vars.data[i];
+        cps_neff_border x = {v->name, v->name, v->dtype, v->rank, {0}};
+        memcpy(x.dim, v->dim, sizeof x.dim);
+        if (v->kind == CPS_VAR_INPUT || v->kind == CPS_VAR_INOUT)
+            cps_vec_push(c->a, &c->in, x);
+        if (v->kind == CPS_VAR_OUTPUT || v->kind == CPS_VAR_INOUT)
+            cps_vec_push(c->a, &c->out, x);
+    }
+}
+
+static bool
+choose(cps_packer *c, const char *kernel)
+{
+    cps_link link;
+    if (!kernel) {
+        if (!cps_package_link(c->a, c->p, &link, c->d))
+            return false;
+        c->k = link.kbin;
+        c->backing = link.backing;
+        package_borders(c);
+        return true;
+    }
+    for (uint32_t i = 0; i < c->p->kernels.n; i++)
+        if (!strcmp(c->p->kernels.data[i].name, kernel))
+            c->k = c->p->kernels.data[i].kbin;
+    if (!c->k) {
+        cps_error(c->d, CPS_E8405, CPS_NOSPAN, "the package has no kernel '%s'", kernel);
+        cps_help(c->d, "its kernels are the folders under kernels/");
+        return false;
+    }
+    if (c->k->cores > 1) {
+        cps_error(c->d, CPS_E8405, CPS_NOSPAN, "kernel '%s' is for %d cores, and one is packed",
+                  kernel, c->k->cores);
+        return false;
+    }
+    kernel_borders(c);
+    return true;
+}
+
+static void
+warn(cps_packer *c)
+{
+    if (c->sets) {
+        cps_buf b = {0};
+        for (unsigned s = 0; s < 32; s++)
+            if (c->sets >> s & 1)
+                cps_buf_printf(&b, "%s%s", b.n ? ", " : "", cps_neff_set_name(c, s));
+        cps_error(c->d, CPS_W8408, CPS_NOSPAN,
+                  "the container names activation tables and does not hold them: %s", b.data);
+        cps_help(c->d,
+                 "a device needs the vendor's files for these sets; the simulator does not");
+        cps_buf_fini(&b);
+    }
+    if (c->k->relocs.n) {
+        cps_error(c->d, CPS_W8409, CPS_NOSPAN,
+                  "addresses inside instructions (%u) stand in copse.json, which the vendor's "
+                  "loader does not read",
+                  c->k->relocs.n);
+        cps_help(
+            c->d,
+            "they come from transfers whose descriptors the device makes, such as gathers");
+    }
+}
+
+cps_neff *
+cps_neff_pack(cps_arena *a, const cps_package *p, const char *kernel, cps_diags *d)
+{
+    cps_packer c = {.a = a, .d = d, .p = p, .f = cps_new(a, cps_neff)};
+    c.f->arena = a;
+    if (!choose(&c, kernel))
+        return NULL;
+    scan(&c);
+    cps_neff_members(&c);
+    if (!kernel && p->graph)
+        cps_neff_add(c.f, "graph.cir", p->graph, p->graph_bytes);
+    cps_neff_new_head(c.f, kernel ? kernel : *p->model ? p->model : c.k->name, 1, c.features);
+    warn(&c);
+    return c.f;
+}
