@@ -1,7 +1,7 @@
 """Containers: an all-reduce container rebuilt from its public description and inspected figure by figure, both dialects of
 names, unpack and pack, what is refused, and damage of every kind. Archives are made and read by Python's own tar and
 gzip, so reader and writer are judged by something else than themselves."""
-import gzip, hashlib, io, json, struct, tarfile
+import gzip, hashlib, io, json, shutil, struct, tarfile
 from util import *
 
 HEAD = 1024
@@ -288,6 +288,199 @@ for args, word in ((["neff"], "one of"), (["neff", "open", "x"], "one of"), (["n
                    (["neff", "unpack", fixture, "-o", ""], "-o DIR")):
     r = copse(*args)
     check(r.returncode == 2 and word in r.stderr.decode(), f"{args}: {r.returncode} {r.stderr}")
+# ---- ours: one kernel, a model, on every target ----
+
+ENGINES = ("act", "dve", "pe", "pool", "sp")
+
+
+def npy(folder):
+    return {k: v for k, v in tree(folder).items() if k.endswith(".npy")}
+
+
+def streams(folder):
+    return {e: open(f"{folder}/{e}.bin", "rb").read() for e in ENGINES}
+
+
+model = os.path.join(ROOT, "tests/data/small_encoder.onnx")
+words = {"trn1": "sunda", "trn2": "cayman", "trn3": "mariana"}
+for target in words:
+    pkg = f"{TMP}/enc-{target}"
+    r = copse("compile", model, *DIMS, "-o", pkg, "--target", target, "--emit", "neff")
+    check(r.returncode == 0 and b"W8408" in r.stderr and b"gelu_and_others" in r.stderr and b"W8409" in r.stderr, r.stderr.decode())
+    box = f"{pkg}/model.neff"
+    r = copse("neff", "pack", pkg, "-o", f"{TMP}/{target}.neff", env={"TZ": "Pacific/Auckland", "LC_ALL": "C", "USER": "x"}, cwd=TMP)
+    raw = open(box, "rb").read()
+    check(r.returncode == 0 and raw == open(f"{TMP}/{target}.neff", "rb").read(), "the same package, the same bytes")
+    check(TMP.encode() not in gzip.decompress(raw[HEAD:]), "no path inside")
+    m = inspect(box)
+    check(m["target"] == words[target] and m["notes"] == [] and all(c["verdict"] == "passes" for c in m["checks"]), f"{m['notes']}")
+    check(m["header"]["hash"] == hashlib.md5(raw[HEAD:]).hexdigest() and m["header"]["data_size"] == len(raw) - HEAD, "its hash")
+    man = json.load(open(f"{pkg}/manifest.json"))
+    g = m["graphs"][0]
+    by = {v["name"]: v for v in g["vars"]}
+    check([v["id"] for v in g["vars"]] == list(range(len(g["vars"]))) and g["vars"][0]["kind"] == "state-buffer", "ids")
+    check([v["name"] for v in g["vars"] if v["kind"] in ("input", "output")] ==
+          [x["name"] for x in man["inputs"] + man["outputs"]], "borders in order")
+    weights = open(f"{pkg}/weights.bin", "rb").read()
+    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(raw[HEAD:]))) as t:
+        data = {i.name: t.extractfile(i).read() for i in t.getmembers()}
+    for v in man["vars"]:
+        if v["kind"] == "const":
+            check(data["sg00/" + by[v["name"]]["file"]] == weights[v["offset"]:v["offset"] + v["bytes"]], f"constant {v['name']}")
+        elif v["kind"] == "tmp":
+            check(by[v["name"]]["kind"] == "virtual" and by[v["name"]]["backing_variable_off"] == v["offset"], f"temporary {v['name']}")
+    check(m["totals"]["scratch_bytes"] <= man["arena_bytes"], "the scratchpad is the arena")
+    # what the streams are: the kernels' in order, with barriers between
+    want = dict.fromkeys(ENGINES, 0)
+    for s in man["steps"]:
+        for e, b in streams(f"{pkg}/kernels/{s['kernel']}").items():
+            want[e] += len(b) // 64
+    n = len(man["steps"]) - 1
+    check({e["name"]: e["instructions"] for e in g["engines"]} == {e: want[e] + n * (6 if e == "sp" else 4) for e in want}, "stream lengths")
+    bits = {f["name"] for f in m["features"]}
+    check({"neff_feature_dynamic_pwp", "DGE", "vector_DGE"} <= bits and ("generation_v4" in bits) == (target == "trn3") and
+          ("DVE_perf_mode" in bits) == (target != "trn1"), f"{bits}")
+    check(set(g["features"]) == {b for b in bits if b.startswith("neff_feature")}, "def.json lists the same")
+    check("gelu_and_others" in g["engines"][1]["tables"], "table sets")
+    host = json.loads(data["neff.json"])
+    kelf = [x for x in host["nodes"] if x["op"] == "__kelf"]
+    check(len(kelf) == 1 and kelf[0]["attrs"]["kelf"] == "kelf-0.json" and "kelf-0.json" in data and
+          kelf[0]["output_names"] == [o["name"] for o in man["outputs"]], "host graph")
+    check(host["node_row_ptr"][-1] == len(man["inputs"]) + len(man["outputs"]), "rows of the host graph")
+    for e in ENGINES:  # bytes, and only sums that the public text allows
+        for item in json.loads(data[f"sg00/{e}.json"])["dma"]:
+            for x in item["desc"]:
+                check(x.get("from_dtype", "uint8") in ("uint8", "float32", "int32", "int64", "uint32", "bfloat16") and
+                      len(x["from_steps"]) == len(x["from_sizes"]) <= 4 and x["from"] in by and x["to"] in by, f"{x}")
+    # run: from the package and from the container, the same numbers, within the reference
+    for what, out in ((pkg, f"{TMP}/a{target}"), (box, f"{TMP}/b{target}")):
+        r = copse("run", what, "--compare", "ref", "--output-dir", out, "--report", f"{out}.json")
+        check(r.returncode == 0, f"{what}: {r.stderr.decode()}")
+    check(npy(f"{TMP}/a{target}") == npy(f"{TMP}/b{target}") and npy(f"{TMP}/a{target}"), "outputs differ")
+    one, two = (json.load(open(f"{TMP}/{k}{target}.json")) for k in "ab")
+    check(two["checks"] == {"races": 0, "uninit": 0, "bounds": 0} and 1 <= two["time_ns"] / one["time_ns"] < 1.1, "one launch, and its barriers")
+    # unpack, pack: the same file again; assembly of every stream too
+    r = copse("neff", "unpack", box, "-o", f"{TMP}/un-{target}")
+    check(r.returncode == 0, r.stderr.decode())
+    r = copse("neff", "pack", f"{TMP}/un-{target}", "-o", f"{TMP}/re.neff")
+    check(r.returncode == 0 and open(f"{TMP}/re.neff", "rb").read() == raw, "unpacked and packed again it is the same file")
+    for e in ENGINES:
+        text = copse("dis", f"{TMP}/un-{target}/sg00/{e}.bin", "--target", target)
+        back = copse("asm", "-", "--target", target, "-o", "-", stdin=text.stdout)
+        check(b".bytes" not in text.stdout and back.stdout == data[f"sg00/{e}.bin"], f"{e} of the program")
+    # one kernel of it, its streams untouched
+    for name in ("matmul_stream_5", "gather_rows_dma_1"):
+        r = copse("neff", "pack", pkg, "--kernel", name, "-o", f"{TMP}/k.neff")
+        check(r.returncode == 0 and (b"W8409" in r.stderr) == name.startswith("gather"), r.stderr.decode())
+        shutil.rmtree(f"{TMP}/k", ignore_errors=True)
+        check(copse("neff", "unpack", f"{TMP}/k.neff", "-o", f"{TMP}/k").returncode == 0, "unpack")
+        check(streams(f"{TMP}/k/sg00") == streams(f"{pkg}/kernels/{name}"), f"streams of {name}")
+        r = copse("sim", f"{TMP}/k.neff")
+        check(r.returncode == 0 and b"races 0" in r.stderr, r.stderr.decode())
+
+for args in (["softmax", "--dims", "T=300,N=64"], ["matmul", "--dims", "M=256,K=128,N=512", "--with", "bias,residual"],
+             ["rmsnorm", "--dims", "T=256,H=512", "--dtype", "fp32"], ["attention", "--dims", "B=2,Sq=128,Bkv=2,Skv=128,d=64"], ["transpose", "--dims", "A=2,B=64,C=96"]):
+    pkg = f"{TMP}/one-{args[0]}"
+    r = copse("kernel", "compile", *args, "-o", pkg, "--emit", "neff")
+    check(r.returncode == 0, r.stderr.decode())
+    r = copse("neff", "unpack", f"{pkg}/model.neff", "-o", f"{pkg}-un")
+    folder = os.listdir(f"{pkg}/kernels")[0]
+    check(streams(f"{pkg}-un/sg00") == streams(f"{pkg}/kernels/{folder}"), f"{args[0]}: one step keeps its bytes")
+    a, b = (copse("run", p, "--compare", "ref", "--output-dir", f"{TMP}/o{i}{args[0]}")
+            for i, p in enumerate((pkg, f"{pkg}/model.neff")))
+    check(a.returncode == b.returncode == 0 and npy(f"{TMP}/o0{args[0]}") == npy(f"{TMP}/o1{args[0]}"), f"{args[0]}: {b.stderr.decode()}")
+# Steps with hardware loops, branches and registers, one behind the other: branches are relative.
+guide = open(os.path.join(ROOT, "frontend/LANGUAGE.md"), encoding="utf-8").read()
+loops = guide[guide.index("op fold_rows("):]
+loops = loops[:loops.index("```")] + """
+block fold_twice(x[T, H], n[1]: i32) -> y[128, H]: fp32 {
+    let a = fold_rows(x, n);
+    y = fold_rows(a, n);
+}
+"""
+r = copse("kernel", "compile", "fold_twice", "-I", put("loops.cps", loops.encode()), "--dims", "T=512,H=64", "-o", f"{TMP}/loops",
+          "--emit", "neff")
+check(r.returncode == 0, r.stderr.decode())
+m = inspect(f"{TMP}/loops/model.neff")
+check(sum(o["count"] for e in m["graphs"][0]["engines"] for o in e["opcodes"] if o["name"] == "COMPARE_BRANCH") >= 20, "there are branches")
+a, b = (copse("run", p, "--compare", "ref", "--seed", "3", "--output-dir", f"{TMP}/loops{i}")
+        for i, p in enumerate((f"{TMP}/loops", f"{TMP}/loops/model.neff")))
+check(a.returncode == b.returncode == 0 and npy(f"{TMP}/loops0") == npy(f"{TMP}/loops1") != {}, b.stderr.decode())
+r = copse("kernel", "compile", "softmax", "--dims", "T=8,N=8", "-o", f"{TMP}/one-softmax")
+check(not os.path.exists(f"{TMP}/one-softmax/model.neff"), "an old container does not stay")
+
+# A run of a container checks what it reads.
+whole = tree(f"{TMP}/un-trn2")
+
+
+def broken(what, name, change, code="E8404"):
+    folder = f"{TMP}/broken"
+    shutil.rmtree(folder, ignore_errors=True)
+    for k, v in whole.items():
+        os.makedirs(os.path.dirname(f"{folder}/{k}"), exist_ok=True)
+        if k == name:
+            v = change(json.loads(v)) if name.endswith(".json") else change(v)
+        if v is not None:
+            with open(f"{folder}/{k}", "wb") as f:
+                f.write(v if isinstance(v, bytes) else j(v))
+    copse("neff", "pack", folder, "-o", f"{TMP}/broken.neff")
+    r = copse("sim", f"{TMP}/broken.neff")
+    check(r.returncode == 1 and code in r.stderr.decode(), f"{what}: {r.returncode} {r.stderr.decode()}")
+
+
+def edit(path, value):
+    def go(d):
+        x = d
+        for k in path[:-1]:
+            x = x[k]
+        x[path[-1]] = value
+        return d
+    return go
+
+
+broken("no part of ours", "copse.json", lambda d: None, "E8405")
+broken("not JSON", "copse.json", lambda d: b"{")
+broken("no object", "copse.json", lambda d: b"[]")
+for key in ("generation", "inputs", "kernel", "model", "outputs", "relocs", "roof", "schema", "target", "vars"):
+    broken(f"without {key}", "copse.json", lambda d: {k: v for k, v in d.items() if k != key})
+broken("schema", "copse.json", edit(["schema"], 0))
+broken("generation", "copse.json", edit(["generation"], "v9"))
+broken("digest", "copse.json", edit(["target", "digest"], "00"))
+broken("input", "copse.json", edit(["inputs", 0, "var"], "nothing"))
+broken("input kind", "copse.json", edit(["inputs", 0, "var"], "tokens"))
+broken("shape", "copse.json", edit(["inputs", 0, "shape"], [1, 15]))
+broken("shape overflow", "copse.json", edit(["inputs", 0, "shape"], [1 << 40, 1 << 40]))
+broken("outputs", "copse.json", edit(["outputs"], []))
+broken("reloc engine", "copse.json", edit(["relocs", 0, "engine"], "dma"))
+broken("reloc bundle", "copse.json", edit(["relocs", 0, "bundle"], 100000))
+broken("reloc field", "copse.json", edit(["relocs", 0, "field"], "opcode"))
+broken("reloc addend", "copse.json", edit(["relocs", 0, "addend"], 1 << 40))
+broken("var kind", "copse.json", edit(["vars", "tokens", "kind"], "state-buffer"))
+broken("var size", "sg00/def.json", edit(["var", "tokens", "size"], 1 << 50))
+broken("var id", "sg00/def.json", edit(["var", "tokens", "var_id"], 1))
+broken("file name", "sg00/def.json", edit(["var", "const.0.c25", "file_name"], "../../etc/passwd"))
+broken("item", "sg00/sp.json", edit(["dma", 0, "desc", 0, "from"], "nothing"))
+broken("item size", "sg00/sp.json", edit(["dma", 0, "desc", 0, "from_sizes"], [1 << 40]))
+broken("stream size", "sg00/pe.bin", lambda b: b[:-1])
+broken("a weight", "sg00/5-const.0.c25.bin", lambda b: b[:-4])
+r = copse("sim", fixture)
+check(r.returncode == 1 and b"E8405" in r.stderr, "a foreign container is not run")
+
+r = copse("neff", "pack", f"{TMP}/enc-trn2", "--kernel", "nothing", "-o", f"{TMP}/no.neff")
+check(r.returncode == 1 and b"E8405" in r.stderr and b"no kernel 'nothing'" in r.stderr, f"{r.stderr}")
+r = copse("compile", model, *DIMS, "--target", "host", "-o", f"{TMP}/host")
+r = copse("neff", "pack", f"{TMP}/host", "-o", f"{TMP}/no.neff")
+check(r.returncode == 1 and b"E8405" in r.stderr and not os.path.exists(f"{TMP}/no.neff"), f"{r.stderr}")
+man = json.load(open(f"{TMP}/enc-trn2/manifest.json"))
+del man["steps"][0]["args"]["x"]
+json.dump(man, open(f"{TMP}/enc-trn2/manifest.json", "w"))
+r = copse("neff", "pack", f"{TMP}/enc-trn2", "-o", f"{TMP}/no.neff")
+check(r.returncode == 1 and b"nothing is given for its operand 'x'" in r.stderr, f"{r.stderr}")
+r = copse("neff", "inspect", f"{TMP}/enc-trn2")
+check(r.returncode == 1 and b"neff pack" in r.stderr, f"{r.stderr}")
+r = copse("neff", "pack", f"{TMP}/un-trn2", "--kernel", "x")
+check(r.returncode == 2, "--kernel is for packages")
+
 r = copse("neff", "inspect", f"{TMP}/nothing")
 check(r.returncode == 74 and b"E1001" in r.stderr, f"{r.returncode} {r.stderr}")
 done()
