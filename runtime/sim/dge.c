@@ -17,6 +17,12 @@ address(cps_sim *s, engine *e, const insn *i, cps_field f, uint64_t *out)
     if (mark == 0x80) {
         uint32_t lo = e->reg[(a & 0xFF) % REGS], hi = e->reg[(a >> 8 & 0xFF) % REGS];
         a = (uint64_t)hi << 32 | lo;
+    } else if (mark == 0x10) { // before loading: an offset in a variable
+        uint32_t var = (uint32_t)(a >> 32 & 0xFFFFFF);
+        if (var == 0 || var >= s->vars.n)
+            return run_fault(s, i, CPS_E8302, "'%s': there is no variable %u",
+                             cps_fields[f].name, var);
+        a = s->vars.data[var].addr + (uint32_t)a;
     } else if (mark != 0) {
         return run_fault(s, i, CPS_E8305, "address form 0x%02x of '%s' has no model here", mark,
                          cps_fields[f].name);
@@ -59,9 +65,25 @@ add_or_fault(cps_sim *s, block *b, const item *it, const insn *i)
 bool
 prep_dma(cps_sim *s, insn *i)
 {
-    if (cps_insns[i->id].pseudo)
-        return load_fail(s, i, CPS_E8202, "no model of this form; use the relocated one");
-    return true;
+    const cps_bundle *b = &i->b;
+    unsigned bound = 0;
+    if (cps_insns[i->id].format == CPS_FMT_PSEUDO_DMA_DIRECT2D &&
+        F(CPS_F_PSEUDO_DMA_DIRECT2D_dge_opcode) != CPS_DGE_OPCODE_DMA_DIRECT2D)
+        return load_fail(s, i, CPS_E8202, "only 2-D patterns fit one record");
+    if (cps_insns[i->id].format == CPS_FMT_DMA_DIRECT2D_XPOSE)
+        bound = F(CPS_F_DMA_DIRECT2D_XPOSE_src_bound_reg) |
+                F(CPS_F_DMA_DIRECT2D_XPOSE_dst_bound_reg);
+    else if (cps_insns[i->id].format != CPS_FMT_DMA_INDIRECT1D)
+        bound = F(CPS_F_DMA_DIRECT2D_src_bound_reg) | F(CPS_F_DMA_DIRECT2D_dst_bound_reg);
+    return !(bound & 0x80) ||
+           load_fail(s, i, CPS_E8202, "what a bound register means here is not published");
+}
+
+/* Types with values of their own; packed ones are only moved. */
+static bool
+converts(cps_dtype t)
+{
+    return t != CPS_DT_NONE && cps_dtypes[t].kind != 'P';
 }
 
 bool
@@ -75,13 +97,14 @@ exec_direct2d(cps_sim *s, engine *e, insn *i)
         return false;
     cps_dtype ft = cps_isa_dtype(F(CPS_F_DMA_DIRECT2D_in_dtype));
     cps_dtype tt = cps_isa_dtype(F(CPS_F_DMA_DIRECT2D_out_dtype));
-    it.alu = (uint8_t)F(CPS_F_DMA_DIRECT2D_compute_op);
+    if (!cps_insns[i->id].pseudo) // its byte says the kind of transfer before loading
+        it.alu = (uint8_t)F(CPS_F_DMA_DIRECT2D_compute_op);
     it.from_dtype = it.to_dtype = CPS_DT_U8;
     if (it.alu != CPS_DGE_COMPUTE_OP_NONE || ft != tt) {
         it.op = it.alu ? CPS_DESC_ADD : CPS_DESC_CAST;
         it.from_dtype = (uint8_t)ft;
         it.to_dtype = (uint8_t)tt;
-        if (!ft || !tt)
+        if (!converts(ft) || !converts(tt))
             return run_fault(s, i, CPS_E8305, "a converting transfer needs both types");
     }
     int64_t fe = size_of(F(CPS_F_DMA_DIRECT2D_src_elem_size));
@@ -182,7 +205,7 @@ exec_indirect(cps_sim *s, engine *e, insn *i)
         it.op = it.alu ? CPS_DESC_ADD : CPS_DESC_CAST;
         it.from_dtype = (uint8_t)ft;
         it.to_dtype = (uint8_t)tt;
-        if (!ft || !tt)
+        if (!converts(ft) || !converts(tt))
             return run_fault(s, i, CPS_E8305, "a converting transfer needs both types");
     }
     int64_t fstep = (int32_t)F(CPS_F_DMA_INDIRECT1D_src_step_elem) * fe;
@@ -255,6 +278,56 @@ exec_dma_transpose(cps_sim *s, engine *e, insn *i)
         begin(s, F(CPS_F_DMA_DIRECT2D_XPOSE_semaphore), (unsigned)s->t->dma_engines, e->id);
     if (!add_or_fault(s, k, &it, i))
         return false;
+    block_close(s, k);
+    dma_submit(s, e, i, k);
+    return true;
+}
+
+/* Rows picked by indices, transposed: dst[c][r] = src[index[r]][c], element by element. */
+bool
+exec_gather_transpose(cps_sim *s, engine *e, insn *i)
+{
+    const cps_bundle *b = &i->b;
+    uint64_t from, to;
+    if (!address(s, e, i, CPS_F_DMA_GATHER_XPOSE_src, &from) ||
+        !address(s, e, i, CPS_F_DMA_GATHER_XPOSE_dst, &to))
+        return false;
+    unsigned types = F(CPS_F_DMA_GATHER_XPOSE_dtype);
+    cps_dtype t = cps_isa_dtype(types & 15);
+    int64_t es = size_of(F(CPS_F_DMA_GATHER_XPOSE_elem_size));
+    if (!t || types >> 4 != (types & 15) || cps_dtype_bytes(t) != 2 || es != 2)
+        return run_fault(s, i, CPS_E8305, "gathers with transpose take equal types of 2 bytes");
+    int64_t cols = (int64_t)cps_isa_get_elem(b, CPS_F_DMA_GATHER_XPOSE_src_num_elem, 0);
+    int64_t rows = (int64_t)cps_isa_get_elem(b, CPS_F_DMA_GATHER_XPOSE_src_num_elem, 1);
+    int64_t pitch = (int32_t)cps_isa_get_elem(b, CPS_F_DMA_GATHER_XPOSE_src_step_elem, 1) * es;
+    int64_t step = (int32_t)cps_isa_get_elem(b, CPS_F_DMA_GATHER_XPOSE_src_step_elem, 0) * es;
+    int64_t down = (int32_t)F(CPS_F_DMA_GATHER_XPOSE_dst_step_elem_1) * es;
+    unsigned lanes = F(CPS_F_DMA_GATHER_XPOSE_idx_num_active_channels);
+    unsigned bound = F(CPS_F_DMA_GATHER_XPOSE_src_idx_bound_reg);
+    uint32_t at[4096];
+    if (rows < 1 || rows > 4096 || cols < 1 ||
+        rows != (int64_t)cps_isa_get_elem(b, CPS_F_DMA_GATHER_XPOSE_dst_num_elem, 0) ||
+        cols != (int64_t)cps_isa_get_elem(b, CPS_F_DMA_GATHER_XPOSE_dst_num_elem, 1))
+        return run_fault(s, i, CPS_E8305,
+                         "%lld rows of %lld are no transpose of the destination",
+                         (long long)rows, (long long)cols);
+    if (!indices(s, e, i, CPS_F_DMA_GATHER_XPOSE_src_idx, lanes, (unsigned)rows, at))
+        return false;
+    item it = {.op = CPS_DESC_COPY, .from_dtype = CPS_DT_U8, .to_dtype = CPS_DT_U8};
+    block *k =
+        begin(s, F(CPS_F_DMA_GATHER_XPOSE_semaphore), (unsigned)s->t->dma_engines, e->id);
+    for (int64_t r = 0; r < rows; r++) {
+        if (bound & 0x80 && at[r] >= e->reg[bound & 63])
+            continue; // the column is left out
+        it.from = (side){.addr = from + (uint64_t)(at[r] * pitch),
+                         .nd = 2,
+                         .step = {1, step},
+                         .size = {es, cols}};
+        it.to = (side){
+            .addr = to + (uint64_t)(r * es), .nd = 2, .step = {1, down}, .size = {es, cols}};
+        if (!add_or_fault(s, k, &it, i))
+            return false;
+    }
     block_close(s, k);
     dma_submit(s, e, i, k);
     return true;

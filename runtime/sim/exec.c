@@ -320,7 +320,7 @@ static void
 step(cps_sim *s, engine *e)
 {
     for (;;) {
-        if (e->halted || e->blocked || s->fault)
+        if (e->halted || e->blocked || e->held || s->fault)
             return;
         if (e->pc >= e->n) {
             e->halted = true;
@@ -395,6 +395,7 @@ run_reset(cps_sim *s)
     s->warm_work = 0;
     s->nbusy = 0;
     s->dma_busy = 0;
+    s->join = (barrier){.arrived = 0};
     if (!s->opts.no_data)
         mem_reset(s);
     sync_reset(s);
@@ -403,7 +404,8 @@ run_reset(cps_sim *s)
     for (int k = 0; k < CPS_ENGINES; k++) {
         engine *e = &s->eng[k];
         e->halted = e->n == 0;
-        e->blocked = e->passed = false;
+        e->blocked = e->passed = e->held = false;
+        e->depth = 0;
         e->pc = e->count = e->nrecent = 0;
         e->free = e->complete = 0;
         e->resume = -1;
@@ -468,7 +470,7 @@ cps_sim_run(cps_sim *s, const cps_sim_opts *o, cps_sim_report *out, cps_diags *d
     }
     bool stuck = false;
     for (int e = 0; e < CPS_ENGINES; e++)
-        stuck |= s->eng[e].blocked;
+        stuck |= s->eng[e].blocked || s->eng[e].held;
     if (!s->fault && stuck) {
         s->fault = true;
         sync_deadlock(s);

@@ -354,6 +354,8 @@ typedef struct rand_lane {
 
 struct engine {
     uint8_t id;
+    bool held; /* at a barrier */
+    unsigned depth; /* of calls */
     bool halted, blocked, passed; /* passed: the wait of the instruction at pc is over */
     uint32_t pc, n;
     insn *code;
@@ -411,6 +413,13 @@ typedef struct hbm_var {
     uint32_t ncells, granule;
 } hbm_var;
 
+/* Who has come to the barrier, until when, and what they know together. */
+typedef struct barrier {
+    unsigned arrived;
+    cps_ps time;
+    vclock vc;
+} barrier;
+
 /* What POOL_BUFFER_LOAD brought: `count` elements of each of `rows` partitions, 4 KiB apart. */
 typedef struct pool_buffer {
     uint8_t *data;
@@ -430,6 +439,7 @@ struct cps_sim {
     uint32_t sbuf_bytes; /* of a partition */
     uint8_t *sbuf, *psum, *sbuf_init, *psum_init;
     pool_buffer pool;
+    barrier join;
     uint8_t *psum_fresh; /* a byte a word: the next accumulation overwrites */
     uint32_t sbuf_hi;    /* bytes of a partition that the kernel can touch */
     CPS_VEC(hbm_var) vars;

@@ -43,10 +43,10 @@ compute(const item *it, const void *src, void *dst, size_t n)
                 x = y * x;
                 break;
             case CPS_DGE_COMPUTE_OP_MAX:
-                x = x > y ? x : y;
+                x = alu_f32_1(CPS_ALU_MAX, y, x);
                 break;
             default:
-                x = x < y ? x : y;
+                x = alu_f32_1(CPS_ALU_MIN, y, x);
                 break;
             }
         }

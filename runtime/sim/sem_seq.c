@@ -73,6 +73,17 @@ prep_alu_op(cps_sim *s, insn *i)
     return true;
 }
 
+/* A 32-bit result in another register type. */
+static uint32_t
+converted(cps_dtype from, cps_dtype to, uint32_t v)
+{
+    if (from == to || to == CPS_DT_NONE || cps_dtype_bytes(to) != 4)
+        return v;
+    uint32_t out = v;
+    cps_from_f32(to, &out, cps_to_f32(from, &v));
+    return cps_dtype_is_int(from) && cps_dtype_is_int(to) ? v : out;
+}
+
 static uint32_t
 alu32(unsigned op, cps_dtype t, uint32_t a, uint32_t b)
 {
@@ -110,7 +121,9 @@ exec_alu_op(cps_sim *s, engine *e, insn *i)
     uint32_t b = F(CPS_F_CTRL_AL_src1_datasrc) == CPS_DATA_SRC_IMMEDIATE
                      ? (uint32_t)cps_isa_get(&i->b, CPS_F_CTRL_AL_imm)
                      : e->reg[F(CPS_F_CTRL_AL_src1_lo) % REGS];
-    e->reg[F(CPS_F_CTRL_AL_dst_lo) % REGS] = alu32(F(CPS_F_CTRL_AL_op), t, a, b);
+    cps_dtype to = cps_isa_dtype(F(CPS_F_CTRL_AL_dst_dtype));
+    e->reg[F(CPS_F_CTRL_AL_dst_lo) % REGS] =
+        converted(t, to, alu32(F(CPS_F_CTRL_AL_op), t, a, b));
     return true;
 }
 

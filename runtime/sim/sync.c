@@ -429,6 +429,14 @@ sync_deadlock(cps_sim *s)
         first++;
     cps_error(s->d, CPS_E8301, CPS_NOSPAN, "kernel '%s' is deadlocked: nothing can go on",
               s->k->name);
+    for (int e = 0; e < CPS_ENGINES; e++) {
+        cps_buf b = {0};
+        if (s->eng[e].held)
+            insn_name(s, &s->eng[e].code[s->eng[e].pc - 1], &b);
+        if (b.n)
+            cps_note(s->d, CPS_NOSPAN, "%s waits for the other engines at the barrier", b.data);
+        cps_buf_fini(&b);
+    }
     // Engines that wait outside the cycle come last; start where the walk repeats.
     unsigned e = first, seen = 0;
     const insn *at = NULL;

@@ -38,7 +38,7 @@ typedef struct run {
     int last, turn; // engine of the last instruction, and of the last in the chain; -1: none
     int out[MAX_OUT][4];
     uint64_t seed;
-    bool stochastic, broken;
+    bool stochastic, broken, ending;
 } run;
 
 _Noreturn static void
@@ -126,7 +126,7 @@ events(cps_bundle *b, int wait, unsigned value, int inc)
 static void
 take_turn(run *r, cps_engine e)
 {
-    if (r->turn == (int)e)
+    if (r->turn == (int)e && !r->ending)
         return;
     cps_bundle wait = cps_isa_new(CPS_INSN_EVENT_SEMAPHORE, r->k->gen);
     if (r->turn >= 0) {
@@ -281,6 +281,7 @@ report(run *r)
 static void
 finish(run *r)
 {
+    r->ending = true; // also what the same engine did is over then
     if (r->outs)
         take_turn(r, CPS_SP);
     for (unsigned i = 0; i < r->outs; i++) {

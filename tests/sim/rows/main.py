@@ -2,12 +2,14 @@
 import sys
 
 import act
+import dma
 import dve
 import harness
 import pool
 import rand
+import seq
 
-GROUPS = (act, dve, pool, rand)
+GROUPS = (act, dma, dve, pool, rand, seq)
 
 
 def main():
