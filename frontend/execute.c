@@ -135,7 +135,7 @@ cps_execute_kernel(cps_cli *c, const cps_instance *i, const cps_kbin *k, const c
     if (ok) {
         rep->checks = checks;
         add_sim(rep, &sr, k);
-        cps_views_add(&views, s, k->name, 0);
+        cps_views_add(c, &views, s, k, k->name, &rep->roof, 0);
     }
     ok = cps_views_close(c, &views, ok);
     cps_sim_destroy(s);
@@ -212,7 +212,12 @@ run_steps(cps_cli *c, const cps_package *p, const cps_target *t, void **at, unsi
         sr.time_ps += (int64_t)(t->run_launch_ns * 1e3);
         if (only && strcmp(only, k->name))
             continue;
-        cps_views_add(&views, s, k->name, rep->sim.time_ps);
+        cps_roof roof = {.flops = k->flops,
+                         .bytes = k->bytes,
+                         .roofline_ns = (double)k->roofline_ns,
+                         .engines_ns = (double)k->engines_ns,
+                         .bound = k->bound};
+        cps_views_add(c, &views, s, k->kbin, k->name, &roof, rep->sim.time_ps);
         add_sim(rep, &sr, k->kbin);
         rep->roof.flops += k->flops;
         rep->roof.bytes += k->bytes;

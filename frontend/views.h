@@ -8,14 +8,16 @@
 
 typedef struct cps_views {
     cps_trace *trace; /* NULL: not asked for */
+    cps_page *page;   /* the same */
     bool summary;
     cps_buf text;
 } cps_views;
 
 void cps_views_open(cps_cli *c, cps_views *v);
 bool cps_views_any(const cps_views *v); /* the simulator has to record */
-/* The run that `s` just made, starting `offset_ps` after the first one. */
-void cps_views_add(cps_views *v, cps_sim *s, const char *kernel, int64_t offset_ps);
+/* The run of `k` that `s` just made, starting `offset_ps` after the first one. */
+void cps_views_add(cps_cli *c, cps_views *v, cps_sim *s, const cps_kbin *k, const char *name,
+                   const cps_roof *roof, int64_t offset_ps);
 /* Writes what was asked for (the summary to standard error) when ok, and frees. */
 bool cps_views_close(cps_cli *c, cps_views *v, bool ok);
 

@@ -33,7 +33,7 @@ def room(path):
 
 def main():
     files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
-    names = [f for f in files.stdout.split("\n") if re.search(r"\.(c|h|def|l|y|py|cps)$", f)]
+    names = [f for f in files.stdout.split("\n") if re.search(r"\.(c|h|def|l|y|py|cps|js|css|html)$", f)]
     bad, edges = [], 0
     for f in names:
         text = open(os.path.join(ROOT, f), encoding="utf-8").read()

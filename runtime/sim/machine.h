@@ -286,6 +286,7 @@ typedef struct rec_xfer {
     const insn *by;
     uint32_t from;   /* the instruction that triggered it */
     uint32_t before; /* the transfer before it in its queue, or REC_NONE */
+    const block *b;
     uint16_t queue;
     uint8_t last_ring;
     bool to_var, from_var;

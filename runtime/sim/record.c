@@ -205,6 +205,7 @@ rec_submit(cps_sim *s, engine *e, xfer *x, cps_ps issue, cps_ps start)
     rec_xfer r = {.by = x->by,
                   .from = e->turn.last,
                   .before = s->rec->last_of_queue[x->b->queue],
+                  .b = x->b,
                   .queue = x->b->queue,
                   .to_var = x->b->to_var,
                   .from_var = x->b->from_var,

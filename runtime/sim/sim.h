@@ -93,4 +93,20 @@ void cps_trace_destroy(cps_trace *t);
 void cps_trace_add(cps_trace *t, cps_sim *s, const char *name, int64_t offset_ps);
 const cps_buf *cps_trace_text(cps_trace *t); /* whole; nothing can be added after */
 
+/* The data of the timeline page, as JSON that may stand inside HTML (page.c says what is where).
+ * Kernels are laid after one another as above. */
+typedef struct cps_page_roof {
+    int64_t flops, bytes; /* of the kernel's mathematics */
+    double roofline_ns, engines_ns;
+    const char *bound;
+} cps_page_roof;
+typedef struct cps_page cps_page;
+cps_page *cps_page_create(void);
+void cps_page_destroy(cps_page *p);
+void cps_page_add(cps_page *p, cps_sim *s, const char *name, int64_t offset_ps,
+                  const cps_page_roof *roof);
+/* The text of a source file that places name; once per name. */
+void cps_page_source(cps_page *p, const char *file, const char *text, size_t n);
+void cps_page_json(cps_page *p, cps_buf *out); /* appends */
+
 #endif

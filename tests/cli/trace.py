@@ -1,6 +1,6 @@
 """The trace as Chrome's trace event format: each phase's members and their types are rows, then what
 a viewer relies on: names for all tracks, slices of a track nested, arrows with both ends on slices."""
-import json
+import json, re
 from util import *
 
 NUM, TXT, INT, OBJ = (int, float), str, int, dict
@@ -114,4 +114,18 @@ look(["kernel", "run", "matmul", "--dims", "M=512,K=256,N=512"], "matmul")
 look(["kernel", "run", "attention", "--dims", "B=1,Sq=256,Bkv=1,Skv=256,d=64", "--target", "trn1"], "attention")
 r = copse("compile", f"{ROOT}/tests/data/small_encoder.onnx", "-o", f"{TMP}/enc", *DIMS)
 look(["sim", f"{TMP}/enc"], "model")
+
+# The same as text: an engine's shares add up to the run, and so do those of the critical path.
+r = copse("kernel", "run", "attention", "--dims", "B=1,Sq=512,Bkv=1,Skv=512,d=64", "--summary")
+text = r.stderr.decode()
+check(r.returncode == 0 and "what would help" in text and "  dma: " in text, text)
+rows = re.findall(r"^  (pe|act|pool|dve|sp) +((?:[0-9.]+|-)(?: +(?:[0-9.]+|-))*)", text, re.M)
+check(len(rows) >= 4, f"engines {rows}")
+for name, cells in rows:
+    shares = sum(float(c) for c in cells.split() if c != "-")
+    check(abs(shares - 100) < 0.6, f"{name}: shares add up to {shares}")
+path = re.search(r"critical path, \d+ steps:(.*?)\n  \w", text, re.S).group(1)
+check(abs(sum(map(float, re.findall(r"\(([0-9.]+) %\)", path))) - 100) < 1, f"critical path {path}")
+hints = [int(n) for n in re.findall(r": (\d+) ns less", text)]
+check(1 <= len(hints) <= 3 and hints == sorted(hints, reverse=True), f"hints {hints}")
 done()
