@@ -106,6 +106,10 @@ cps_cmd_compile(cps_cli *c)
     if (!path || !ok || (cps_cli_has(c, CPS_OPT_EMIT) && !emit))
         return cps_cli_failed(c);
     bool neff = emit && !strcmp(emit, "neff"); // beside the package, not instead of it
+    if (neff && !t) {
+        cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'--emit neff' makes a container, and there is none for the host");
+        return CPS_USAGE;
+    }
     if (neff)
         emit = NULL;
     if (dir && (!*dir || (!emit && !strcmp(dir, "-")))) {

@@ -7,6 +7,7 @@
 
 #include "codegen/isa/enum.h"
 #include "runtime/base/diag.h"
+#include "runtime/base/map.h"
 #include "runtime/base/vec.h"
 
 #define CPS_NEFF_HEAD 1024
@@ -45,6 +46,7 @@ typedef struct cps_neff {
     cps_neff_head head;
     uint8_t raw[CPS_NEFF_HEAD];       /* the header as it stood */
     CPS_VEC(cps_neff_member) members; /* in the archive's order; folders are not members */
+    cps_map index;                    /* by name: place in members + 1 */
     /* of the file that was read; 0 and false for folders */
     uint64_t file_bytes;
     bool gzip;
@@ -83,9 +85,11 @@ cps_neff *cps_neff_read(cps_arena *a, const uint8_t *data, size_t n, uint64_t ma
 /* The same from an unpacked folder. */
 cps_neff *cps_neff_read_dir(cps_arena *a, const char *dir, cps_diags *d);
 
+cps_neff *cps_neff_new(cps_arena *a); /* without members and header */
 /* The member of that name, or NULL. */
 const cps_neff_member *cps_neff_find(const cps_neff *f, const char *name);
-void cps_neff_add(cps_neff *f, const char *name, const void *data, size_t n);
+/* False when the name is taken. The bytes are not copied. */
+bool cps_neff_add(cps_neff *f, const char *name, const void *data, size_t n);
 
 /* A header as we make it: version 2.0, gzip'ed tar, for a model of that name. */
 void cps_neff_new_head(cps_neff *f, const char *name, unsigned cores, uint64_t features);

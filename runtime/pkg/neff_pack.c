@@ -130,8 +130,7 @@ warn(cps_packer *c)
 cps_neff *
 cps_neff_pack(cps_arena *a, const cps_package *p, const char *kernel, cps_diags *d)
 {
-    cps_packer c = {.a = a, .d = d, .p = p, .f = cps_new(a, cps_neff)};
-    c.f->arena = a;
+    cps_packer c = {.a = a, .d = d, .p = p, .f = cps_neff_new(a)};
     if (!choose(&c, kernel))
         return NULL;
     scan(&c);

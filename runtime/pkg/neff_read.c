@@ -4,7 +4,6 @@
 #include "runtime/pkg/neff_priv.h"
 
 #include "runtime/base/file.h"
-#include "runtime/base/map.h"
 #include "runtime/base/module.h"
 #include "runtime/pkg/neff_archive.h"
 
@@ -59,20 +58,33 @@ cps_neff_name_ok(const char *name, const char **why)
     return !*why;
 }
 
+cps_neff *
+cps_neff_new(cps_arena *a)
+{
+    cps_neff *f = cps_new(a, cps_neff);
+    f->arena = a;
+    cps_map_init(&f->index, a);
+    return f;
+}
+
 const cps_neff_member *
 cps_neff_find(const cps_neff *f, const char *name)
 {
-    for (uint32_t i = 0; i < f->members.n; i++)
-        if (!strcmp(f->members.data[i].name, name))
-            return &f->members.data[i];
-    return NULL;
+    const uint64_t *at = cps_map_find_str(&f->index, name);
+    return at ? &f->members.data[*at - 1] : NULL;
 }
 
-void
+bool
 cps_neff_add(cps_neff *f, const char *name, const void *data, size_t n)
 {
+    bool fresh;
+    uint64_t *at = cps_map_at_str(&f->index, name, &fresh);
+    if (!fresh)
+        return false;
     cps_neff_member m = {cps_arena_strdup(f->arena, name), data, n};
     cps_vec_push(f->arena, &f->members, m);
+    *at = f->members.n;
+    return true;
 }
 
 uint64_t
@@ -85,7 +97,6 @@ cps_neff_inflate_limit(uint64_t stored)
 typedef struct reader {
     cps_neff *f;
     cps_diags *d;
-    cps_map names;
     uint64_t stored, max, taken;
     uint32_t entries;
 } reader;
@@ -116,16 +127,6 @@ clean(reader *r, const char *name, bool folder)
 }
 
 static bool
-take_name(reader *r, const char *name)
-{
-    bool fresh;
-    *cps_map_at_str(&r->names, name, &fresh) = 1;
-    if (!fresh)
-        cps_error(r->d, CPS_E8403, CPS_NOSPAN, "the member '%s' is there twice", name);
-    return fresh;
-}
-
-static bool
 entry(void *self, const char *raw, char kind, uint64_t size, uint8_t **to)
 {
     reader *r = self;
@@ -145,8 +146,6 @@ entry(void *self, const char *raw, char kind, uint64_t size, uint8_t **to)
                   name, kind == 'l' ? "a link" : "neither a file nor a folder");
         return false;
     }
-    if (!take_name(r, name))
-        return false;
     // What the bytes of the file cannot hold is never asked for.
     uint64_t room = r->max - r->taken;
     if (size > room) {
@@ -165,9 +164,10 @@ entry(void *self, const char *raw, char kind, uint64_t size, uint8_t **to)
     r->taken += size;
     *to = cps_arena_raw(r->f->arena, (size_t)size + 1);
     (*to)[size] = 0; // JSON members are scanned as text
-    cps_neff_member m = {name, *to, (size_t)size};
-    cps_vec_push(r->f->arena, &r->f->members, m);
-    return true;
+    if (cps_neff_add(r->f, name, *to, (size_t)size))
+        return true;
+    cps_error(r->d, CPS_E8403, CPS_NOSPAN, "the member '%s' is there twice", name);
+    return false;
 }
 
 static bool
@@ -208,8 +208,7 @@ check_head(cps_neff *f, const uint8_t *data, size_t n, cps_diags *d)
 cps_neff *
 cps_neff_read(cps_arena *a, const uint8_t *data, size_t n, uint64_t max_bytes, cps_diags *d)
 {
-    cps_neff *f = cps_new(a, cps_neff);
-    f->arena = a;
+    cps_neff *f = cps_neff_new(a);
     f->file_bytes = n;
     if (!check_head(f, data, n, d))
         return NULL;
@@ -229,7 +228,6 @@ cps_neff_read(cps_arena *a, const uint8_t *data, size_t n, uint64_t max_bytes, c
         return NULL;
     reader r = {.f = f, .d = d, .stored = stored};
     r.max = max_bytes ? max_bytes : cps_neff_inflate_limit(stored);
-    cps_map_init(&r.names, a);
     cps_arc_in in = {.data = data + CPS_NEFF_HEAD,
                      .n = (size_t)stored,
                      .max_bytes = r.max,
@@ -338,8 +336,7 @@ load_dir(reader *r, const char *dir, const char *under, int depth)
 cps_neff *
 cps_neff_read_dir(cps_arena *a, const char *dir, cps_diags *d)
 {
-    cps_neff *f = cps_new(a, cps_neff);
-    f->arena = a;
+    cps_neff *f = cps_neff_new(a);
     reader r = {.f = f, .d = d};
     return load_dir(&r, dir, "", 0) ? f : NULL;
 }

@@ -283,6 +283,25 @@ os.remove(f"{TMP}/all/neff_header.bin")
 r = copse("neff", "pack", f"{TMP}/all", "-o", f"{TMP}/fresh.neff")
 m = inspect(f"{TMP}/fresh.neff")["header"]
 check(r.returncode == 0 and m["name"] == "all" and m["neff_build_version"].startswith("copse ") and m["uuid"][14] == "4", f"{m}")
+# Names of any length and alphabet, sizes around a record's edge: what Python's tar reads is what was packed.
+odd = {"d" * 90 + "/" + "e" * 90 + "/" + "f" * 200: b"deep", "n\u00e4me \u4e2d.bin": b"bytes", "edge512": bytes(512),
+       "edge513": b"x" * 513, "empty": b""}
+for k, v in odd.items():
+    os.makedirs(os.path.dirname(f"{TMP}/odd/{k}"), exist_ok=True)
+    with open(f"{TMP}/odd/{k}", "wb") as f:
+        f.write(v)
+for env in ({"LC_ALL": "C"}, {"LC_ALL": "C.UTF-8"}):
+    r = copse("neff", "pack", f"{TMP}/odd", "-o", f"{TMP}/odd.neff", env=env)
+    raw = open(f"{TMP}/odd.neff", "rb").read()
+    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(raw[HEAD:]))) as t:
+        check({i.name: t.extractfile(i).read() for i in t.getmembers()} == odd, f"odd names: {t.getnames()}")
+    shutil.rmtree(f"{TMP}/odd2", ignore_errors=True)
+    r = copse("neff", "unpack", f"{TMP}/odd.neff", "-o", f"{TMP}/odd2", env=env)
+    check(r.returncode == 0 and {k: v for k, v in tree(f"{TMP}/odd2").items() if k != "neff_header.bin"} == odd, r.stderr.decode())
+os.makedirs(f"{TMP}/alone")
+shutil.copy(COPSE, f"{TMP}/alone/copse")
+r = subprocess.run([f"{TMP}/alone/copse", "neff", "inspect", fixture], capture_output=True)
+check(r.returncode == 1 and b"E8406" in r.stderr and b"libcopse-archive.so" in r.stderr, f"{r.stderr}")
 for args, word in ((["neff"], "one of"), (["neff", "open", "x"], "one of"), (["neff", "inspect"], "one path"),
                    (["neff", "unpack", f"{TMP}/all"], "folder"), (["neff", "pack", fixture], "folder"),
                    (["neff", "unpack", fixture, "-o", ""], "-o DIR")):
@@ -478,6 +497,10 @@ r = copse("neff", "pack", f"{TMP}/enc-trn2", "-o", f"{TMP}/no.neff")
 check(r.returncode == 1 and b"nothing is given for its operand 'x'" in r.stderr, f"{r.stderr}")
 r = copse("neff", "inspect", f"{TMP}/enc-trn2")
 check(r.returncode == 1 and b"neff pack" in r.stderr, f"{r.stderr}")
+r = copse("compile", model, *DIMS, "--target", "host", "-o", f"{TMP}/host2", "--emit", "neff")
+check(r.returncode == 2 and b"none for the host" in r.stderr and not os.path.exists(f"{TMP}/host2"), f"{r.stderr}")
+r = copse("kernel", "compile", "softmax", "--dims", "T=8,N=8", "-o", f"{TMP}/k2", "--emit", "asm")
+check(r.returncode == 2 and b"E1104" in r.stderr, "kernel compile has one --emit")
 r = copse("neff", "pack", f"{TMP}/un-trn2", "--kernel", "x")
 check(r.returncode == 2, "--kernel is for packages")
 
