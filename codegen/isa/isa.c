@@ -61,6 +61,8 @@ const cps_field_row cps_fields[CPS_FIELDS] = {
 #define CPS_SOURCE(fmt, id, by)                                                                \
     [CPS_F_##fmt##_##id].source = CPS_F_##fmt##_##by, [CPS_F_##fmt##_##by].implied = 1,
 #define CPS_CONST(fmt, id, v) [CPS_F_##fmt##_##id].dflt = v,
+#define CPS_WHEN(fmt, id, by, is)                                                              \
+    [CPS_F_##fmt##_##id].when = CPS_F_##fmt##_##by, [CPS_F_##fmt##_##id].when_is = is,
 #include "codegen/isa/insn.def"
 };
 #pragma GCC diagnostic pop
@@ -203,12 +205,41 @@ cps_isa_new(cps_insn insn, cps_gen g)
     cps_isa_set(&b, CPS_F_HDR_inst_word_len, cps_fields[CPS_F_HDR_inst_word_len].dflt);
     for (unsigned f = cps_formats[fmt].first; f < cps_formats[fmt + 1].first; f++) {
         static const cps_ap neutral = {.nd = 0};
+        if (!cps_isa_there(&b, &cps_fields[f]))
+            continue;
         if (cps_fields[f].kind == CPS_FK_TENSOR || cps_fields[f].kind == CPS_FK_DATA4D)
             cps_isa_set_ap(&b, (cps_field)f, &neutral);
         else if (cps_fields[f].dflt)
             cps_isa_set(&b, (cps_field)f, cps_fields[f].dflt);
     }
     return b;
+}
+
+uint64_t
+cps_isa_reserved(unsigned fmt, cps_gen g)
+{
+    uint64_t known = 0xFFF;
+    if (fmt == CPS_FMT_RAW)
+        return 0;
+    for (unsigned f = cps_formats[fmt].first; f < cps_formats[fmt + 1].first; f++) {
+        const cps_field_row *r = &cps_fields[f];
+        if (!r->gens || (r->gens & (1u << g)))
+            known |= ((1ull << (r->bits / 8u)) - 1) << r->byte;
+    }
+    return ~known;
+}
+
+bool
+cps_isa_fits(const cps_bundle *b, cps_gen g)
+{
+    cps_insn id = cps_isa_find(b->b[0], g);
+    if (!id)
+        return false;
+    uint64_t free = cps_isa_reserved(cps_insns[id].format, g);
+    for (; free; free &= free - 1)
+        if (b->b[__builtin_ctzll(free)])
+            return false;
+    return true;
 }
 
 /* ---- single fields ---- */

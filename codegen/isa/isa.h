@@ -116,6 +116,8 @@ typedef struct cps_field_row {
     uint8_t implied;   /* dtype fields: some operand speaks for them */
     uint16_t source;   /* scalars: the field that says inline, pointer or register */
     uint32_t dflt;     /* documented constant of the format, else 0 */
+    uint16_t when;     /* the field is there only while this one has the value when_is */
+    uint8_t when_is;
 } cps_field_row;
 
 typedef struct cps_format_row {
@@ -162,6 +164,19 @@ uint8_t cps_isa_opcode(cps_insn i, cps_gen g);
 /* A bundle with header, opcode, documented constants of the format and neutral patterns
  * (step 1, num 1) in unused dims; every other byte 0. */
 cps_bundle cps_isa_new(cps_insn i, cps_gen g);
+
+/* Whether a field of the bundle's format is there (rows WHEN). */
+static inline bool
+cps_isa_there(const cps_bundle *b, const cps_field_row *r)
+{
+    return !r->when || b->b[cps_fields[r->when].byte] == r->when_is;
+}
+/* Bytes of a format that no field of the generation covers, as a mask; header and sync band are
+ * covered. Fields of later generations count as covered: the opcode says those. */
+uint64_t cps_isa_reserved(unsigned format, cps_gen g);
+/* Whether the opcode exists on the generation and reserved bytes are 0: the quick part of
+ * cps_isa_verify (text.h). */
+bool cps_isa_fits(const cps_bundle *b, cps_gen g);
 
 /* Plain fields up to 64 bits: raw bits, zero-extended. F32 fields hold the binary32 bits. */
 uint64_t cps_isa_get(const cps_bundle *b, cps_field f);

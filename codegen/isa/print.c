@@ -572,6 +572,8 @@ put_instruction(const printer *pr, char *p, cps_insn insn)
             p = put_value(pr, p, r);
         }
     for (const cps_field_row *r = first; r < end; r++) {
+        if (r->when && pr->b[cps_fields[r->when].byte] != r->when_is)
+            continue;
         covered |= cover(r);
         if (needed(pr, r) && !hidden(pr, r) &&
             !(second && cps_sync_has(second, (cps_field)(r - cps_fields))) &&

@@ -57,6 +57,12 @@ bool cps_isa_parse_end(cps_cas *ps, cps_buf *bundles);
 bool cps_isa_verify(const cps_bundle *b, cps_gen g, cps_engine engine, cps_diags *d,
                     cps_span at);
 
+/* What only a whole stream shows: PSUM regions that start and end, branches inside the stream,
+ * records of several parts. Warnings only; true when there was none. `at` has a place for each
+ * record, or is NULL. */
+bool cps_isa_verify_stream(const cps_bundle *b, size_t n, cps_gen g, cps_diags *d,
+                           const cps_span *at);
+
 /* The table checks itself: overlaps, holes, duplicate opcodes. Number of problems, described in
  * `out`. */
 unsigned cps_isa_check(cps_buf *out);
