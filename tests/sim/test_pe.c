@@ -26,6 +26,12 @@ typedef struct mmcase {
     unsigned flags;
 } mmcase;
 
+static unsigned
+xbus(unsigned col_grp)
+{
+    return col_grp == 0xF ? 0x10 : col_grp == 3 ? 1 : col_grp == 0xC ? 4 : col_grp;
+}
+
 static cps_bundle
 lw(kb *b, const mmcase *c, unsigned byte, unsigned mode)
 {
@@ -38,7 +44,7 @@ lw(kb *b, const mmcase *c, unsigned byte, unsigned mode)
     cps_isa_set(&x, CPS_F_S3_LW_row_grp, c->row_grp);
     cps_isa_set(&x, CPS_F_S3_LW_col_grp, c->col_grp);
     if (b->k->gen == CPS_V2)
-        cps_isa_set(&x, CPS_F_S3_LW_xbus_sel, c->col_grp == 0xF ? 0x10 : c->col_grp);
+        cps_isa_set(&x, CPS_F_S3_LW_xbus_sel, xbus(c->col_grp));
     return x;
 }
 
@@ -56,7 +62,7 @@ mm(kb *b, const mmcase *c, unsigned byte, unsigned mode, unsigned flags, unsigne
     cps_isa_set(&x, CPS_F_S3D3_MM_row_grp, c->row_grp);
     cps_isa_set(&x, CPS_F_S3D3_MM_col_grp, c->col_grp);
     if (b->k->gen == CPS_V2)
-        cps_isa_set(&x, CPS_F_S3D3_MM_xbus_sel, c->col_grp == 0xF ? 0x10 : c->col_grp);
+        cps_isa_set(&x, CPS_F_S3D3_MM_xbus_sel, xbus(c->col_grp));
     else
         cps_isa_set(&x, CPS_F_S3D3_MM_out_dtype, wire(CPS_DT_FP32));
     return x;
