@@ -229,7 +229,7 @@ look_up(unsigned kind, unsigned arg, const char *s, size_t n)
     switch (kind) {
     case CPS_FK_DTYPE: {
         cps_dtype t = cps_dtype_parse(word, n);
-        return t ? cps_dtypes[t].wire : -1;
+        return t ? cps_dtypes[t].wire : cps_isa_value_parse(CPS_ENUM_DTYPE, word, n);
     }
     case CPS_FK_ALU:
         return cps_alu_parse(word);

@@ -125,7 +125,10 @@ static char *
 put_dtype(const printer *pr, char *p, unsigned wire)
 {
     unsigned t = wire < WIRES ? pr->dtype[wire] : (unsigned)cps_isa_dtype(wire);
-    return put_name(p, t ? cps_dtype_name((cps_dtype)t) : NULL, wire);
+    const char *name = t             ? cps_dtype_name((cps_dtype)t)
+                       : wire > 0x10 ? cps_isa_value_name(CPS_ENUM_DTYPE, wire)
+                                     : NULL;
+    return put_name(p, name, wire);
 }
 
 static inline uint16_t
