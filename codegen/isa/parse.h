@@ -153,7 +153,7 @@ cps_cas_blank(char c)
 static inline bool
 cps_cas_same(const char *s, size_t n, const char *name)
 {
-    return strncmp(name, s, n) == 0 && name[n] == '\0';
+    return strlen(name) == n && memcmp(name, s, n) == 0; // s may hold zero bytes
 }
 
 extern const uint8_t cps_cas_hex[256]; /* of a digit: its value + 1 */

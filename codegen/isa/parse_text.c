@@ -261,6 +261,7 @@ bool
 cps_isa_parse(const char *text, size_t n, uint32_t file, cps_gen g, cps_diags *d,
               cps_buf *bundles)
 {
+    text = n ? text : ""; // nobody does arithmetic on NULL
     cps_cas ps = {.text = text, .d = d, .file = file, .g = g, .good = true};
     if (n >= UINT32_MAX) {
         cps_error(d, CPS_E9208, CPS_NOSPAN, "text of %zu bytes, at most 4 GiB are read at once",
@@ -309,6 +310,7 @@ keep(cps_cas *ps, const char *s, size_t n)
 bool
 cps_isa_parse_piece(cps_cas *ps, const char *text, size_t n, cps_buf *bundles)
 {
+    text = n ? text : "";
     for (const char *s = text, *stop = text + n; s < stop;) {
         const char *nl = memchr(s, '\n', (size_t)(stop - s));
         if (!nl) {

@@ -505,6 +505,11 @@ bad_text(void)
         cps_buf_fini(&text);
         cps_buf_fini(&out);
     }
+    // A zero byte is a character like any other.
+    cps_buf zero = {0};
+    cps_diags_clear(diags);
+    CHECK(!cps_isa_parse("NOP wait E[0]--\0\0\0\0", 19, 0, CPS_V3, diags, &zero));
+    CHECK_INT(cps_diags_code(diags, 0), CPS_E9203);
     // Near misses are named.
     static const struct {
         const char *line, *help;
