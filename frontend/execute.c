@@ -103,12 +103,30 @@ add_sim(cps_report *rep, const cps_sim_report *s, const cps_kbin *k)
     rep->psum_banks = CPS_MAX(rep->psum_banks, k->stats.psum_banks);
 }
 
+/* The proof goes with the race check: a run sees one order of events, the proof all of them. */
+static bool
+prove(cps_cli *c, cps_sim *s, unsigned checks, cps_report *rep)
+{
+    cps_proof p;
+    if (!(checks & CPS_CHECK_RACES))
+        return true;
+    double t0 = cps_now_ms();
+    bool ok = cps_sim_prove(s, &p, c->diags);
+    rep->prove_ms += cps_now_ms() - t0;
+    rep->proofs++;
+    rep->race_free += p.races == CPS_PROOF_HOLDS;
+    rep->deadlock_free += p.deadlock == CPS_PROOF_HOLDS;
+    if (p.why && !rep->open)
+        rep->open = p.why;
+    return ok;
+}
+
 bool
 cps_execute_kernel(cps_cli *c, const cps_instance *i, const cps_kbin *k, const cps_io *in,
                    unsigned nin, cps_io *out, unsigned nout, unsigned checks, cps_report *rep)
 {
     cps_sim *s = cps_sim_create(i->target);
-    bool ok = cps_sim_load(s, k, c->diags);
+    bool ok = cps_sim_load(s, k, c->diags) && prove(c, s, checks, rep);
     unsigned q = 0;
     for (int o = 0; ok && o < i->noperands; o++) {
         if (!i->operand[o].present)
@@ -193,7 +211,7 @@ run_steps(cps_cli *c, const cps_package *p, const cps_target *t, void **at, unsi
         if (st->kernel < 0)
             continue;
         const cps_pkernel *k = &p->kernels.data[st->kernel];
-        ok = cps_sim_load(s, k->kbin, c->diags);
+        ok = cps_sim_load(s, k->kbin, c->diags) && prove(c, s, checks, rep);
         for (uint32_t q = 0; ok && q < st->nargs; q++) {
             const cps_parg *arg = &p->args.data[st->first + q];
             uint32_t kv = cps_kbin_var(k->kbin, arg->formal);

@@ -166,6 +166,10 @@ cps_report_text(const cps_report *r, cps_buf *out)
                        r->sim.uninit, r->sim.bounds,
                        r->checks == CPS_CHECK_ALL ? "" : " (not all ran)");
     }
+    if (r->proofs)
+        cps_buf_printf(out, "  proof: %u of %u kernels race-free, %u of %u deadlock-free%s%s, in %.1f ms\n", r->race_free,
+                       r->proofs, r->deadlock_free, r->proofs, r->open ? "; open: " : "", r->open ? r->open : "",
+                       r->prove_ms);
     if (r->compared)
         cps_buf_printf(out, "  against the reference: max abs %.3g, max rel %.3g, cosine %.9f: %s\n",
                        r->err.max_abs, r->err.max_rel, r->err.cosine,

@@ -112,7 +112,7 @@ in_bounds(cps_sim *s, const insn *i, const opnd *o)
         o->psum ? PSUM_BYTES : s->sbuf_bytes);
 }
 
-static bool
+bool
 bind_operands(cps_sim *s, engine *e, insn *i)
 {
     for (unsigned k = 0; k < i->nop; k++) {

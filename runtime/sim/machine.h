@@ -483,6 +483,7 @@ struct cps_sim {
     float *mm_x, *mm_acc, *mm_pack; /* matmul scratch */
     uint32_t *mm_bits;
     recorder *rec; /* NULL unless opts.trace */
+    struct prover *prover; /* while a proof is under way (prove.c) */
 };
 
 /* ---- mem.c ---- */
@@ -537,6 +538,10 @@ void dma_submit(cps_sim *s, engine *e, const insn *i, block *b);
 void dma_started(cps_sim *s, unsigned ring);
 void dma_done(cps_sim *s, unsigned ring, xfer *x);
 
+/* ---- sem_seq.c ---- */
+/* The elements of a register load or store, at most 32, each a footprint. */
+bool seq_window(cps_sim *s, engine *e, insn *i, rect *out, unsigned *n, unsigned *es);
+
 /* ---- sync.c ---- */
 bool sync_ready(cps_sim *s, engine *e, const insn *i, unsigned w);
 void sync_pass(cps_sim *s, engine *e, const insn *i);
@@ -560,6 +565,7 @@ void race_reset(cps_sim *s);
 void ev_push(cps_sim *s, event ev);
 void check_read(cps_sim *s, const insn *i, const rect *r);
 uint32_t engine_epoch(const engine *e);
+bool bind_operands(cps_sim *s, engine *e, insn *i); /* addresses in registers, bounds */
 void probe(cps_sim *s, cps_probe_kind kind, const insn *i); /* when opts.probe is there */
 
 /* ---- record.c: calls are made only when s->rec is there ---- */

@@ -5,7 +5,7 @@
  * one FIFO per queue and goes round robin between them at packet granularity. All engines of a
  * core raise the semaphore, also those that had nothing to move (NKI DMA overview). The times
  * are constants of the target description. */
-#include "runtime/sim/machine.h"
+#include "runtime/sim/prove.h"
 
 /* ---- bytes ---- */
 
@@ -213,6 +213,10 @@ dma_done(cps_sim *s, unsigned ring_no, xfer *x)
 void
 dma_submit(cps_sim *s, engine *e, const insn *i, block *b)
 {
+    if (s->prover) {
+        prove_submit(s, e, i, b);
+        return;
+    }
     queue *q = &s->queues.data[b->queue];
     xfer *x = cps_new(s->run_arena, xfer);
     unsigned n = (unsigned)s->t->dma_engines;

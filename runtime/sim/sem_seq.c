@@ -257,6 +257,26 @@ at_window(cps_sim *s, engine *e, insn *i, const window *w, unsigned k, bool writ
 }
 
 bool
+seq_window(cps_sim *s, engine *e, insn *i, rect *out, unsigned *n, unsigned *es)
+{
+    window w;
+    if (!window_of(s, e, i, &w))
+        return false;
+    *n = w.n[0] * w.n[1];
+    *es = w.es;
+    for (unsigned k = 0; k < *n; k++) {
+        uint64_t a = w.addr + (uint64_t)(w.step[0] * (k % w.n[0]) + w.step[1] * (k / w.n[0]));
+        space sp;
+        out[k] = (rect){.run = w.es};
+        if (!addr_resolve(s, a, w.es, &sp, &out[k].var, &out[k].base))
+            return false;
+        out[k].space = (uint8_t)sp;
+        rect_close(&out[k]);
+    }
+    return true;
+}
+
+bool
 exec_tensor_load(cps_sim *s, engine *e, insn *i)
 {
     window w;

@@ -63,6 +63,25 @@ bool cps_sim_bind(cps_sim *s, const char *var, void *data, size_t bytes, bool de
  * illegal record ...) or a finding of a requested check. May be called again after new binds. */
 bool cps_sim_run(cps_sim *s, const cps_sim_opts *o, cps_sim_report *out, cps_diags *d);
 
+/* A proof without running: for every order of events that the machine allows, whatever the times.
+ * OPEN: neither shown nor refuted; `why` says what stood in the way, and engine and index where
+ * (CPS_ENGINES: nowhere in particular). */
+typedef enum cps_verdict { CPS_PROOF_OPEN, CPS_PROOF_HOLDS, CPS_PROOF_FAILS } cps_verdict;
+
+typedef struct cps_proof {
+    cps_verdict races;    /* no two accesses race */
+    cps_verdict deadlock; /* every run ends */
+    const char *why;      /* static text, or NULL */
+    cps_engine engine;
+    uint32_t index;
+    uint64_t instructions; /* of one run, as fetched */
+    unsigned rounds;       /* until the claims stood */
+} cps_proof;
+
+/* Of the loaded kernel; binds nothing and may be called between runs. False when something fails,
+ * with the diagnostics of a run (E8301, E8303). */
+bool cps_sim_prove(cps_sim *s, cps_proof *out, cps_diags *d);
+
 /* What happened in the last traced run: instructions in the order of their starts, then transfers
  * in the order of their triggers. Times in picoseconds since the machine started. */
 typedef struct cps_sim_event {

@@ -5,7 +5,7 @@
  * question; if those cannot reach v, the update must have happened. So a wait for 16 on a
  * semaphore with two transfers outstanding proves neither of them, and one for 32 proves both.
  * Falls count only when the waiter already knows of them. `<=` is the mirror image. */
-#include "runtime/sim/machine.h"
+#include "runtime/sim/prove.h"
 
 static unsigned
 sources(const cps_sim *s)
@@ -371,16 +371,18 @@ sync_apply(cps_sim *s, const event *ev)
 }
 
 bool
+sem_clear_hits(const insn *i, unsigned k)
+{
+    if (cps_isa_get(&i->b, CPS_F_CTRL_ER_clear) != CPS_SEM_CLEAR_MODE_RANGE)
+        return cps_isa_get_elem(&i->b, CPS_F_CTRL_ER_bitmask, k / 32) >> k % 32 & 1;
+    return k >= cps_isa_get(&i->b, CPS_F_CTRL_ER_first) && k <= cps_isa_get(&i->b, CPS_F_CTRL_ER_last);
+}
+
+bool
 exec_sem_clear(cps_sim *s, engine *e, insn *i)
 {
-    uint64_t mode = cps_isa_get(&i->b, CPS_F_CTRL_ER_clear);
-    unsigned first = (unsigned)cps_isa_get(&i->b, CPS_F_CTRL_ER_first);
-    unsigned last = (unsigned)cps_isa_get(&i->b, CPS_F_CTRL_ER_last);
     for (unsigned k = 0; k < SEMS; k++) {
-        bool hit = mode == CPS_SEM_CLEAR_MODE_RANGE
-                       ? k >= first && k <= last
-                       : cps_isa_get_elem(&i->b, CPS_F_CTRL_ER_bitmask, k / 32) >> k % 32 & 1;
-        if (!hit)
+        if (!sem_clear_hits(i, k))
             continue;
         event ev = {.kind = EV_SEM,
                     .a = (uint8_t)k,

@@ -1,0 +1,793 @@
+/* The static proof: whether any run of a loaded kernel can race or get stuck, whatever the times.
+ *
+ * It reads the binary alone and moves no data. Control is followed with the registers that
+ * immediates make known, so counted loops are decided; a branch on a value from memory is not.
+ *
+ * Order is a claim per wait: which updates must have happened when it passes. A claim holds when
+ * the value cannot be reached without the update, counting every update of the kernel, future ones
+ * included, that does not itself follow the update or the wait, and none that a clear known to the
+ * wait has wiped out. Claims support each other. They start as what one run suggests and are taken
+ * back until all that are left hold. That is sound: in any run, look at the first wait that passes
+ * against its claim. Every wait before it kept its own, so what was left out of the count had not
+ * happened, and the count was too low for it to pass.
+ *
+ * With the order settled, one more walk hands every access to the race finder (race.c), which is
+ * the simulator's: a pair it reports is a pair that nothing orders. Deadlock is impossible when one
+ * run ends and every semaphore is used the same way in all runs: each clear is ordered with each
+ * update and each wait of its semaphore, and a wait for equality cannot be overshot. Waits for
+ * events or for small values are left undecided. */
+#include "runtime/sim/prove.h"
+
+enum { CHAINS_MAX = 2 * CPS_ENGINES + 64, STEPS_MAX = 1 << 24 };
+
+/* One update of a semaphore. Chains of engines come in pairs: at operand read, at completion;
+ * inside a chain updates happen in order. */
+typedef struct upd {
+    vclock vc;     /* of its issuer, this round */
+    vclock before; /* the same, last round: the claims in force */
+    uint32_t pos;  /* of its issuer in its engine; of a transfer: its number in its queue */
+    uint32_t issuer; /* position of the trigger in its engine, for transfers */
+    uint32_t rd, wr; /* what it tells of its engine: reads, writes done */
+    int32_t share;
+    int64_t up, shares; /* sums over the chain, this one included */
+} upd;
+
+typedef struct chain {
+    CPS_VEC(upd) u;
+    uint32_t now; /* issued so far in this round */
+} chain;
+
+/* A clear, or a write of a value. */
+typedef struct reset {
+    vclock vc, before;
+    uint32_t pos;
+    int32_t value;
+    uint8_t engine;
+    uint32_t *issued; /* per chain: updates issued before it in this run */
+} reset;
+
+typedef struct psem {
+    chain *chain;
+    CPS_VEC(reset) resets;
+    uint32_t now;
+    int64_t value;
+    bool used;
+} psem;
+
+struct prover {
+    cps_sim *s;
+    psem sem[SEMS];
+    unsigned nchains;
+    unsigned round; /* 0: what one run suggests */
+    bool changed;   /* some claim was taken back */
+    bool last;      /* hand accesses to the race finder */
+    uint32_t pos[CPS_ENGINES];
+    uint64_t known[CPS_ENGINES]; /* registers with a known value */
+    uint64_t steps;
+    uint32_t transfers[64];
+    CPS_VEC(vclock) waits[CPS_ENGINES]; /* clocks after waiting, in order, of the last round */
+    uint32_t nwaits[CPS_ENGINES];
+    const char *open; /* why it stays undecided, or NULL */
+    const insn *open_at;
+    const char *open_live; /* the same of deadlock freedom alone */
+    bool approx; /* some access stands for more bytes than it may touch */
+};
+
+typedef struct prover prover;
+
+static void
+undecided(prover *p, const insn *i, const char *why)
+{
+    if (!p->open) {
+        p->open = why;
+        p->open_at = i;
+    }
+}
+
+static void
+unlive(prover *p, const char *why)
+{
+    if (!p->open_live)
+        p->open_live = why;
+}
+
+/* ---- order ---- */
+
+/* Whether a clock is past an update. */
+static bool
+past(vclock vc, unsigned c, const upd *u)
+{
+    if (c >= 2 * CPS_ENGINES)
+        return vc[c] >= u->pos;
+    unsigned e = c / 2;
+    return vc[2 * e] >= u->rd && (c % 2 == 0 || vc[2 * e + 1] >= u->wr);
+}
+
+/* Whether update `x` of chain `cx` cannot happen before update `u` of chain `cu`. */
+static bool
+follows(const upd *x, unsigned cx, const upd *u, unsigned cu)
+{
+    if (cx < 2 * CPS_ENGINES && cx / 2 == cu / 2 && cu < 2 * CPS_ENGINES && x->pos >= u->pos)
+        return cx % 2 == 1 || cu % 2 == 0; // completion follows completion and read, read only read
+    return past(x->before, cu, u);
+}
+
+/* Updates of a chain up to `n` that do not follow `u`: a prefix. */
+static uint32_t
+not_after(const chain *c, unsigned cc, uint32_t n, const upd *u, unsigned cu)
+{
+    uint32_t lo = 0, hi = n;
+    while (lo < hi) {
+        uint32_t mid = (lo + hi) / 2;
+        if (follows(&c->u.data[mid], cc, u, cu))
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    return lo;
+}
+
+/* Updates of a chain up to `n` that clock `vc` is past: a prefix. */
+static uint32_t
+known_to(const chain *c, unsigned cc, uint32_t n, vclock vc)
+{
+    uint32_t lo = 0, hi = n;
+    while (lo < hi) {
+        uint32_t mid = (lo + hi) / 2;
+        if (past(vc, cc, &c->u.data[mid]))
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* Updates of a chain that do not follow the wait at `pos` of engine `e`: a prefix. */
+static uint32_t
+not_behind(const chain *c, unsigned cc, uint32_t n, unsigned e, uint32_t pos)
+{
+    uint32_t lo = 0, hi = n;
+    while (lo < hi) {
+        uint32_t mid = (lo + hi) / 2;
+        const upd *x = &c->u.data[mid];
+        bool own = cc < 2 * CPS_ENGINES && cc / 2 == e;
+        if (own ? x->pos >= pos : x->before[2 * e] >= pos)
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    return lo;
+}
+
+static int64_t
+sum_to(const chain *c, uint32_t n)
+{
+    return n ? c->u.data[n - 1].up : 0;
+}
+
+static bool
+reset_known(vclock vc, const reset *r, unsigned e, uint32_t pos)
+{
+    return r->engine == e ? r->pos < pos : vc[2 * r->engine] >= r->pos;
+}
+
+/* What a wait can count with: per chain, updates from `a` (wiped out before) to `b` (not behind the
+ * wait). In the first round only what was issued so far is taken for possible. */
+typedef struct span_ {
+    uint32_t a[CHAINS_MAX], b[CHAINS_MAX];
+    int64_t base;
+} span_;
+
+static void
+span_of(const prover *p, const psem *m, vclock vc, const reset *r, unsigned e, uint32_t pos, span_ *x)
+{
+    x->base = r ? r->value : 0;
+    for (unsigned c = 0; c < p->nchains; c++) {
+        const chain *k = &m->chain[c];
+        uint32_t n = p->round ? k->u.n : k->now;
+        x->a[c] = r ? known_to(k, c, n, r->vc) : 0;
+        x->b[c] = p->round ? not_behind(k, c, n, e, pos) : n;
+        x->b[c] = CPS_MAX(x->a[c], x->b[c]);
+    }
+    (void)vc;
+}
+
+/* The highest value that can be there without update i of chain c. */
+static int64_t
+without(const prover *p, const psem *m, const span_ *x, unsigned c, uint32_t i)
+{
+    const upd *u = &m->chain[c].u.data[i];
+    int64_t sum = x->base;
+    for (unsigned k = 0; k < p->nchains; k++) {
+        const chain *h = &m->chain[k];
+        if (x->b[k] == x->a[k])
+            continue;
+        uint32_t n;
+        if (k == c && c >= 2 * CPS_ENGINES) {
+            // One DMA engine has not done this transfer, nor later ones of its queue: a share of
+            // each is missing at least. Those issued after it was known complete cannot be there.
+            n = not_after(h, k, x->b[k], u, c);
+            n = CPS_MAX(n, i + 1);
+            n = CPS_MIN(n, x->b[k]);
+            const upd *z = &h->u.data[n - 1];
+            sum += z->up - sum_to(h, x->a[k]) - (z->shares - (u->shares - u->share));
+            continue;
+        }
+        n = k == c ? i : CPS_MIN(x->b[k], not_after(h, k, x->b[k], u, c));
+        if (n > x->a[k])
+            sum += sum_to(h, n) - sum_to(h, x->a[k]);
+    }
+    return sum;
+}
+
+static void
+learn(prover *p, engine *e, unsigned c, const upd *u)
+{
+    cps_sim *s = p->s;
+    e->vc = vc_join(s, e->vc, u->vc);
+    if (c >= 2 * CPS_ENGINES) {
+        e->vc = vc_with(s, e->vc, c, u->pos);
+    } else {
+        e->vc = vc_with(s, e->vc, c & ~1u, u->rd);
+        e->vc = vc_with(s, e->vc, c | 1u, u->wr);
+    }
+}
+
+/* The latest clear that the waiter knows of. */
+static const reset *
+last_reset(const psem *m, const engine *e, uint32_t pos, uint32_t *at)
+{
+    for (uint32_t k = m->now; k-- > 0;)
+        if (reset_known(e->vc, &m->resets.data[k], e->id, pos)) {
+            *at = k;
+            return &m->resets.data[k];
+        }
+    *at = UINT32_MAX;
+    return NULL;
+}
+
+/* A wait for a value of at least `v` has passed. */
+static void
+rose(prover *p, engine *e, psem *m, int64_t v)
+{
+    uint32_t pos = p->pos[e->id], at;
+    const reset *r = last_reset(m, e, pos, &at);
+    span_ x;
+    span_of(p, m, e->vc, r, e->id, pos, &x);
+    for (unsigned c = 0; c < p->nchains; c++) {
+        uint32_t first = x.a[c], lo = first, hi = CPS_MIN(x.b[c], m->chain[c].now);
+        // along a chain, leaving out a later update leaves more to reach v with
+        while (lo < hi) {
+            uint32_t mid = (lo + hi) / 2;
+            if (without(p, m, &x, c, mid) < v)
+                lo = mid + 1;
+            else
+                hi = mid;
+        }
+        if (lo > first && !past(e->vc, c, &m->chain[c].u.data[lo - 1]))
+            learn(p, e, c, &m->chain[c].u.data[lo - 1]);
+    }
+}
+
+/* A wait for a value of at most `v` has passed: without the next clear it would be higher. */
+static void
+fell(prover *p, engine *e, psem *m, int64_t v)
+{
+    uint32_t pos = p->pos[e->id], at;
+    for (;;) {
+        const reset *r = last_reset(m, e, pos, &at);
+        int64_t low = r ? r->value : 0;
+        for (unsigned c = 0; c < p->nchains; c++) {
+            const chain *k = &m->chain[c];
+            uint32_t gone = r ? known_to(k, c, k->now, r->vc) : 0;
+            // what may have been wiped out already does not count for sure
+            uint32_t sure = known_to(k, c, k->now, e->vc);
+            if (sure > gone)
+                low += sum_to(k, sure) - sum_to(k, gone);
+        }
+        uint32_t next = r ? at + 1 : 0;
+        if (low <= v || next >= m->now)
+            return;
+        const reset *z = &m->resets.data[next];
+        e->vc = vc_join(p->s, e->vc, z->vc);
+        e->vc = vc_with(p->s, e->vc, 2u * z->engine, z->pos);
+        if (z->engine == e->id)
+            return;
+    }
+}
+
+/* No other order of the run can change what this wait sees. */
+static void
+settled(prover *p, engine *e, const psem *m, uint32_t pos, bool equal, int64_t v)
+{
+    uint32_t at;
+    const reset *r = last_reset(m, e, pos, &at);
+    for (uint32_t k = 0; k < m->resets.n; k++) {
+        const reset *z = &m->resets.data[k];
+        bool before = r && k <= at;
+        bool after = z->engine == e->id ? z->pos > pos : z->before[2 * e->id] >= pos;
+        if (!before && !after) {
+            unlive(p, "a semaphore is cleared while somebody may wait for it");
+            return;
+        }
+        if (after)
+            break; // later ones follow it
+    }
+    if (!equal)
+        return;
+    span_ x;
+    span_of(p, m, e->vc, r, e->id, pos, &x);
+    int64_t most = x.base;
+    for (unsigned c = 0; c < p->nchains; c++)
+        most += sum_to(&m->chain[c], x.b[c]) - sum_to(&m->chain[c], x.a[c]);
+    if (most > v)
+        unlive(p, "a wait for equality may be overshot");
+}
+
+/* ---- semaphores ---- */
+
+static psem *
+sem_of(prover *p, unsigned k)
+{
+    psem *m = &p->sem[k];
+    if (!m->chain)
+        m->chain = cps_new_array(p->s->run_arena, chain, p->nchains);
+    m->used = true;
+    return m;
+}
+
+static void
+add_update(prover *p, unsigned sem, unsigned c, upd u, int64_t amount)
+{
+    psem *m = sem_of(p, sem);
+    chain *k = &m->chain[c];
+    m->value += amount;
+    const upd *last = k->now ? &k->u.data[k->now - 1] : NULL;
+    u.up = (last ? last->up : 0) + CPS_MAX(amount, 0);
+    u.shares = (last ? last->shares : 0) + u.share;
+    if (amount < 0)
+        unlive(p, "a semaphore is counted down");
+    if (p->round == 0) {
+        u.before = u.vc;
+        cps_vec_push(p->s->run_arena, &k->u, u);
+    } else {
+        upd *o = &k->u.data[k->now];
+        o->vc = u.vc;
+        o->rd = u.rd;
+        o->wr = u.wr;
+    }
+    k->now++;
+}
+
+static void
+add_reset(prover *p, engine *e, unsigned sem, int32_t value)
+{
+    psem *m = &p->sem[sem];
+    if (!m->used && value == 0)
+        return; // it is zero
+    m = sem_of(p, sem);
+    m->value = value;
+    if (p->round == 0) {
+        reset r = {.vc = e->vc, .before = e->vc, .pos = p->pos[e->id], .value = value, .engine = e->id};
+        r.issued = cps_new_array(p->s->run_arena, uint32_t, p->nchains);
+        for (unsigned c = 0; c < p->nchains; c++)
+            r.issued[c] = m->chain[c].now;
+        if (m->resets.n && m->resets.data[m->resets.n - 1].engine != e->id)
+            undecided(p, NULL, "two engines clear one semaphore");
+        cps_vec_push(p->s->run_arena, &m->resets, r);
+    } else {
+        m->resets.data[m->now].vc = e->vc;
+    }
+    m->now++;
+}
+
+/* Whether each clear of a semaphore is ordered with all its updates. */
+static void
+clears_settled(prover *p, const psem *m)
+{
+    for (uint32_t k = 0; k < m->resets.n; k++) {
+        const reset *r = &m->resets.data[k];
+        for (unsigned c = 0; c < p->nchains; c++) {
+            const chain *h = &m->chain[c];
+            uint32_t n = r->issued[c];
+            if (known_to(h, c, n, r->vc) < n)
+                unlive(p, "a semaphore may be raised while it is cleared");
+            if (n < h->u.n) {
+                const upd *x = &h->u.data[n];
+                bool own = c < 2 * CPS_ENGINES && c / 2 == r->engine;
+                if (!own && x->vc[2 * r->engine] < r->pos)
+                    unlive(p, "a semaphore may be raised while it is cleared");
+            }
+        }
+    }
+}
+
+static bool
+ready(prover *p, const engine *e, const insn *i)
+{
+    for (unsigned w = 0; w < i->sy.nwait; w++) {
+        const psem *m = &p->sem[i->sy.wait_idx[w]];
+        uint32_t reg = i->sy.wait_value[w] % REGS;
+        bool by_reg = i->sy.wait_mode[w] & 0x80;
+        int64_t v = (int32_t)(by_reg ? e->reg[reg] : i->sy.wait_value[w]);
+        if (by_reg && !(p->known[e->id] >> reg & 1)) {
+            undecided(p, i, "a wait for a value that is not known");
+            return false;
+        }
+        bool ok;
+        switch (i->sy.wait_mode[w] & 0x0F) {
+        case CPS_WAIT_SEM_EQ_IMM:
+            ok = m->value == v;
+            break;
+        case CPS_WAIT_SEM_GE_IMM:
+            ok = m->value >= v;
+            break;
+        case CPS_WAIT_SEM_GT_IMM:
+            ok = m->value > v;
+            break;
+        case CPS_WAIT_SEM_LE_IMM:
+            ok = m->value <= v;
+            break;
+        case CPS_WAIT_SEM_LT_IMM:
+            ok = m->value < v;
+            break;
+        default:
+            undecided(p, i, "a wait for an event");
+            return false;
+        }
+        if (!ok)
+            return false;
+    }
+    return true;
+}
+
+/* The waits of an instruction have passed: what that proves. */
+static void
+pass(prover *p, engine *e, const insn *i)
+{
+    for (unsigned w = 0; w < i->sy.nwait; w++) {
+        psem *m = sem_of(p, i->sy.wait_idx[w]);
+        unsigned mode = i->sy.wait_mode[w] & 0x0F;
+        int64_t v = (int32_t)(i->sy.wait_mode[w] & 0x80 ? e->reg[i->sy.wait_value[w] % REGS]
+                                                        : i->sy.wait_value[w]);
+        bool up = mode == CPS_WAIT_SEM_EQ_IMM || mode == CPS_WAIT_SEM_GE_IMM || mode == CPS_WAIT_SEM_GT_IMM;
+        bool down = mode == CPS_WAIT_SEM_EQ_IMM || !up;
+        if (down)
+            fell(p, e, m, mode == CPS_WAIT_SEM_LT_IMM ? v - 1 : v);
+        if (up)
+            rose(p, e, m, mode == CPS_WAIT_SEM_GT_IMM ? v + 1 : v);
+        if (p->last && !up)
+            unlive(p, "a wait for a small value");
+        else if (p->last)
+            settled(p, e, m, p->pos[e->id], mode == CPS_WAIT_SEM_EQ_IMM, v);
+    }
+    if (!i->sy.nwait)
+        return;
+    // Claims only ever shrink; the round in which none does is the last.
+    unsigned id = e->id;
+    uint32_t k = p->nwaits[id]++;
+    if (p->round == 0) {
+        cps_vec_push(p->s->run_arena, &p->waits[id], e->vc);
+    } else {
+        if (memcmp(p->waits[id].data[k], e->vc, sizeof(uint32_t) * p->s->nclock) != 0)
+            p->changed = true;
+        p->waits[id].data[k] = e->vc;
+    }
+}
+
+static void
+updates(prover *p, engine *e, const insn *i)
+{
+    for (unsigned k = 0; k < i->sy.nupdate; k++) {
+        uint8_t mode = i->sy.update_mode[k];
+        uint32_t v = i->sy.update_value[k], pos = p->pos[e->id];
+        if (mode & 0x80) {
+            if (!(p->known[e->id] >> v % REGS & 1))
+                undecided(p, i, "an update by a value that is not known");
+            v = e->reg[v % REGS];
+        }
+        bool done = mode & 0x10;
+        upd u = {.vc = e->vc, .pos = pos, .issuer = pos, .rd = pos,
+                 .wr = done ? pos : e->vc[2 * e->id + 1]};
+        int64_t amount = 0;
+        switch (mode & 0x0F) {
+        case CPS_UPDATE_SEM_INC_READ:
+            amount = 1;
+            break;
+        case CPS_UPDATE_SEM_DEC_READ:
+            amount = -1;
+            break;
+        case CPS_UPDATE_SEM_ADD_IMM_READ:
+            amount = (int32_t)v;
+            break;
+        case CPS_UPDATE_SEM_SUB_IMM_READ:
+            amount = -(int64_t)(int32_t)v;
+            break;
+        case CPS_UPDATE_SEM_WR_IMM_READ:
+            if (i->sem->kind != SEM_SEQ)
+                undecided(p, i, "a datapath instruction sets a semaphore");
+            add_reset(p, e, i->sy.update_idx[k], (int32_t)v);
+            continue;
+        default:
+            undecided(p, i, "an update of an event");
+            continue;
+        }
+        u.share = (int32_t)amount;
+        add_update(p, i->sy.update_idx[k], 2u * e->id + done, u, amount);
+    }
+}
+
+/* ---- what instructions do ---- */
+
+void
+prove_submit(cps_sim *s, engine *e, const insn *i, block *b)
+{
+    prover *p = s->prover;
+    queue *q = &s->queues.data[b->queue];
+    uint32_t n = ++p->transfers[b->queue];
+    int32_t parts = (int32_t)s->t->dma_engines;
+    upd u = {.vc = e->vc, .pos = n, .issuer = p->pos[e->id]};
+    // What a transfer knows, a later one of its queue knows too: they complete in order.
+    q->vc = vc_join(s, q->vc, e->vc);
+    u.vc = q->vc;
+    u.share = b->increment % parts == 0 ? b->increment / parts : b->increment;
+    if (b->increment)
+        add_update(p, b->semaphore, 2 * CPS_ENGINES + b->queue, u, b->increment);
+    if (!p->last)
+        return;
+    xfer *x = cps_new(s->run_arena, xfer);
+    x->b = b;
+    x->by = i;
+    x->seq = n;
+    x->vc = e->vc;
+    for (unsigned r = 0; r < (unsigned)parts; r++)
+        race_transfer(s, x, r);
+}
+
+void
+prove_access(cps_sim *s, engine *e, const insn *i, const rect *r, bool write, bool approx)
+{
+    prover *p = s->prover;
+    p->approx |= approx;
+    if (!p->last)
+        return;
+    e->count = p->pos[e->id];
+    race_access(s, r, write, i, e->vc, true);
+}
+
+bool
+prove_known(const cps_sim *s, const engine *e, unsigned reg)
+{
+    return s->prover->known[e->id] >> (reg % REGS) & 1;
+}
+
+/* The footprints of a datapath instruction, which may name registers. */
+static void
+data(prover *p, engine *e, insn *i)
+{
+    cps_sim *s = p->s;
+    for (unsigned k = 0; k < i->nop; k++)
+        if (i->op[k].reg != 0xFF && !(p->known[e->id] >> i->op[k].reg % REGS & 1)) {
+            undecided(p, i, "an address that is not known");
+            return;
+        }
+    for (unsigned k = 0; k < i->nsc; k++)
+        if (i->sc[k].mode == SC_REG && !(p->known[e->id] >> i->sc[k].at.reg % REGS & 1)) {
+            undecided(p, i, "an address that is not known");
+            return;
+        }
+    p->approx |= i->sem->kind == SEM_OWN;
+    if (!p->last || !bind_operands(s, e, i))
+        return;
+    e->count = p->pos[e->id];
+    for (unsigned k = 0; k < i->nop; k++) {
+        rect r = opnd_rect(&i->op[k]);
+        race_access(s, &r, i->op[k].out, i, e->vc, false);
+    }
+    for (unsigned k = 0; k < i->nsc; k++)
+        if (i->sc[k].mode != SC_IMM) {
+            rect r = opnd_rect(&i->sc[k].at);
+            race_access(s, &r, false, i, e->vc, false);
+        }
+}
+
+/* The registers that an instruction of the sequencer reads and writes; false: it is not one that
+ * the proof can follow with them. */
+static bool
+control(prover *p, engine *e, insn *i)
+{
+    cps_sim *s = p->s;
+    uint64_t reads = 0, writes = 0, *known = &p->known[e->id];
+    bool branch = false;
+    if (!seq_registers(i, &reads, &writes, &branch))
+        return false;
+    bool all = (reads & ~*known) == 0;
+    if (branch && !all) {
+        undecided(p, i, "a branch on a value that is not known");
+        return true;
+    }
+    if (all && !i->sem->exec(s, e, i))
+        undecided(p, i, "an instruction that faults");
+    *known = all ? *known | writes : *known & ~writes;
+    return true;
+}
+
+static void
+sequencer(prover *p, engine *e, insn *i)
+{
+    cps_sim *s = p->s;
+    if (control(p, e, i))
+        return;
+    if (i->sem->exec == exec_sem_clear) {
+        for (unsigned k = 0; k < SEMS; k++)
+            if (sem_clear_hits(i, k))
+                add_reset(p, e, k, 0);
+    } else if (i->sem->exec == exec_drain) {
+        e->vc = vc_with(s, e->vc, 2u * e->id, p->pos[e->id]);
+        e->vc = vc_with(s, e->vc, 2u * e->id + 1, p->pos[e->id]);
+    } else if (i->sem->exec == exec_tensor_load || i->sem->exec == exec_tensor_store) {
+        uint64_t writes = 0;
+        if (!seq_memory(s, e, i, &writes))
+            undecided(p, i, "an address that is not known");
+        p->known[e->id] &= ~writes;
+    } else if (i->sem->exec == exec_trigger) {
+        prove_submit(s, e, i, i->block);
+    } else if (i->sem->exec == exec_indirect) {
+        if (!dge_rows(s, e, i))
+            undecided(p, i, "an address that is not known");
+    } else if (i->sem->exec == exec_direct2d || i->sem->exec == exec_dma_transpose) {
+        if (!dge_static(i))
+            undecided(p, i, "an address that is not known");
+        else if (!i->sem->exec(s, e, i))
+            undecided(p, i, "an instruction that faults");
+    } else if (i->sem->exec == exec_halt) {
+        e->halted = true;
+    } else if (i->sem->exec != exec_nop && i->sem->exec != exec_table_load) {
+        undecided(p, i, "an instruction that the proof does not know");
+    }
+}
+
+/* One walk: each engine goes on until it has to wait; transfers are complete at once. */
+static bool
+walk(prover *p)
+{
+    cps_sim *s = p->s;
+    uint32_t *zero = cps_new_array(s->run_arena, uint32_t, s->nclock);
+    memset(p->pos, 0, sizeof p->pos);
+    memset(p->known, 0, sizeof p->known);
+    memset(p->transfers, 0, sizeof p->transfers);
+    memset(p->nwaits, 0, sizeof p->nwaits);
+    for (unsigned k = 0; k < SEMS; k++) {
+        psem *m = &p->sem[k];
+        m->value = 0;
+        for (unsigned c = 0; m->chain && c < p->nchains; c++) {
+            for (uint32_t i = 0; p->round && i < m->chain[c].u.n; i++)
+                m->chain[c].u.data[i].before = m->chain[c].u.data[i].vc;
+            m->chain[c].now = 0;
+        }
+        for (uint32_t i = 0; p->round && i < m->resets.n; i++)
+            m->resets.data[i].before = m->resets.data[i].vc;
+        m->now = 0;
+    }
+    for (unsigned k = 0; k < CPS_ENGINES; k++) {
+        engine *e = &s->eng[k];
+        e->pc = 0;
+        e->halted = e->n == 0;
+        e->vc = zero;
+        memset(e->reg, 0, sizeof e->reg);
+    }
+    for (uint32_t q = 0; q < s->queues.n; q++)
+        s->queues.data[q].vc = zero;
+    bool moved = true;
+    while (moved && !p->open) {
+        moved = false;
+        for (unsigned k = 0; k < CPS_ENGINES; k++) {
+            engine *e = &s->eng[k];
+            while (!e->halted && !p->open) {
+                if (e->pc >= e->n) {
+                    e->halted = true;
+                    break;
+                }
+                insn *i = &e->code[e->pc];
+                p->pos[k]++;
+                if (!ready(p, e, i)) {
+                    p->pos[k]--;
+                    break;
+                }
+                moved = true;
+                e->pc++;
+                if (++p->steps > STEPS_MAX)
+                    undecided(p, i, "too many instructions to follow");
+                pass(p, e, i);
+                if (i->sem->kind == SEM_SEQ)
+                    sequencer(p, e, i);
+                else
+                    data(p, e, i);
+                updates(p, e, i);
+            }
+        }
+    }
+    bool ends = !p->open;
+    for (unsigned k = 0; k < CPS_ENGINES; k++)
+        ends = ends && s->eng[k].halted;
+    return ends;
+}
+
+/* ---- the proof ---- */
+
+static void
+stuck(prover *p)
+{
+    cps_sim *s = p->s;
+    cps_error(s->d, CPS_E8301, CPS_NOSPAN, "kernel '%s' is deadlocked: nothing can go on", s->k->name);
+    for (unsigned k = 0; k < CPS_ENGINES; k++) {
+        engine *e = &s->eng[k];
+        if (e->halted)
+            continue;
+        const insn *i = &e->code[e->pc];
+        cps_buf b = {0};
+        insn_name(s, i, &b);
+        for (unsigned w = 0; w < i->sy.nwait; w++)
+            cps_note(s->d, CPS_NOSPAN, "%s waits for semaphore %u (is %lld, wants %u)", b.data,
+                     i->sy.wait_idx[w], (long long)p->sem[i->sy.wait_idx[w]].value, i->sy.wait_value[w]);
+        cps_buf_fini(&b);
+    }
+}
+
+bool
+cps_sim_prove(cps_sim *s, cps_proof *out, cps_diags *d)
+{
+    *out = (cps_proof){.races = CPS_PROOF_OPEN, .deadlock = CPS_PROOF_OPEN};
+    cps_assert(s->k != NULL);
+    s->d = d;
+    cps_arena_destroy(s->run_arena);
+    s->run_arena = cps_arena_create();
+    memset(&s->rep, 0, sizeof s->rep);
+    s->opts = (cps_sim_opts){.no_data = true};
+    s->rec = NULL;
+    s->fault = false;
+    sync_reset(s);
+    race_reset(s);
+    prover *p = cps_new(s->run_arena, prover);
+    p->s = s;
+    p->nchains = s->nclock;
+    s->prover = p;
+    cps_diags *quiet = cps_diags_create();
+    bool ends = p->nchains <= CHAINS_MAX && walk(p);
+    if (p->nchains > CHAINS_MAX)
+        undecided(p, NULL, "too many queues");
+    while (ends && (p->round == 0 || p->changed)) {
+        p->round++;
+        p->changed = false;
+        ends = walk(p);
+    }
+    if (ends) {
+        p->round++;
+        p->last = true;
+        s->d = p->approx ? quiet : d;
+        ends = walk(p);
+        s->d = d;
+        for (unsigned k = 0; k < SEMS; k++)
+            if (p->sem[k].used)
+                clears_settled(p, &p->sem[k]);
+        out->races = s->rep.races == 0 ? CPS_PROOF_HOLDS : p->approx ? CPS_PROOF_OPEN : CPS_PROOF_FAILS;
+        out->deadlock = p->open_live ? CPS_PROOF_OPEN : CPS_PROOF_HOLDS;
+        if (out->races == CPS_PROOF_OPEN)
+            p->open = "an access that may touch fewer bytes than the proof assumes";
+        out->why = p->open ? p->open : p->open_live;
+    } else if (!p->open) {
+        stuck(p);
+        out->deadlock = CPS_PROOF_FAILS;
+        out->why = "a run that gets stuck";
+    } else {
+        out->why = p->open;
+    }
+    out->engine = p->open_at ? p->open_at->engine : CPS_ENGINES;
+    out->index = p->open_at ? p->open_at->index : 0;
+    out->instructions = p->steps / (p->round + 1);
+    out->rounds = p->round;
+    s->prover = NULL;
+    s->d = NULL;
+    cps_diags_destroy(quiet);
+    return out->races != CPS_PROOF_FAILS && out->deadlock != CPS_PROOF_FAILS;
+}
