@@ -149,6 +149,7 @@ typedef struct cell {
 typedef struct sem_rec {
     vclock vc;
     uint32_t rd, wr; /* the source's own epochs: reads and writes done, or transfers */
+    uint32_t wr_all; /* highest wr of its chain up to here: an update at read may come last */
     int32_t amount;
     int32_t share;    /* what one part of it adds: a transfer rises in `dma engines` parts */
     int64_t up, down; /* sums over its source, this one included */

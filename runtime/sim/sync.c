@@ -38,6 +38,7 @@ sync_issue(cps_sim *s, unsigned sem, unsigned source, int32_t amount, int32_t sh
     sem_rec r = {.vc = vc,
                  .rd = rd,
                  .wr = wr,
+                 .wr_all = last ? CPS_MAX(last->wr_all, wr) : wr,
                  .amount = amount,
                  .share = share,
                  .by = by,
@@ -132,10 +133,10 @@ join(cps_sim *s, engine *e, unsigned src, const sem_rec *r)
 {
     e->vc = vc_join(s, e->vc, r->vc);
     if (src >= CPS_ENGINES) {
-        e->vc = vc_with(s, e->vc, CPS_ENGINES + src, r->wr);
+        e->vc = vc_with(s, e->vc, CPS_ENGINES + src, r->wr_all);
     } else {
         e->vc = vc_with(s, e->vc, 2 * src, r->rd);
-        e->vc = vc_with(s, e->vc, 2 * src + 1, r->wr);
+        e->vc = vc_with(s, e->vc, 2 * src + 1, r->wr_all);
     }
 }
 
