@@ -12,6 +12,7 @@
 
 #include "build_id.h"
 #include "codegen/codegen.h"
+#include "runtime/sim/sim.h"
 
 #include <string.h>
 
@@ -87,6 +88,25 @@ cps_compile_tile(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_cand
     return f != NULL;
 }
 
+/* The independent check of a fresh binary: no order of events may race or get stuck. It goes into
+ * the kernel's folder and the manifest. */
+static bool
+proved(cps_cli *c, const cps_instance *i, cps_kbin *k)
+{
+    cps_sim *s = cps_sim_create(i->target);
+    cps_proof p;
+    bool ok = cps_sim_load(s, k, c->diags) && cps_sim_prove(s, &p, c->diags);
+    if (ok) {
+        k->stats.races = (uint8_t)p.races;
+        k->stats.deadlock = (uint8_t)p.deadlock;
+    } else {
+        cps_note(c->diags, CPS_NOSPAN, "the binary of '%s' is wrong: a mistake of the back end, not of the leaf",
+                 k->name);
+    }
+    cps_sim_destroy(s);
+    return ok;
+}
+
 bool
 cps_compile_kernel(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_candidate *k,
                    cps_compiled *out)
@@ -117,7 +137,7 @@ cps_compile_kernel(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_ca
         }
         cps_tfunc *f = trace(c, cps_cli_registry(c), a, i, k);
         cps_kbin *fresh = NULL;
-        if (f && cps_codegen(a, f, i->target, &o, &fresh, c->diags)) {
+        if (f && cps_codegen(a, f, i->target, &o, &fresh, c->diags) && proved(c, i, fresh)) {
             out->kbin = fresh;
             bytes.n = 0;
             cps_kbin_pack(fresh, &bytes);

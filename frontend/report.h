@@ -27,9 +27,8 @@ typedef struct cps_report {
     unsigned hits, misses;
     unsigned checks;         /* mask that ran */
     unsigned launches;
-    unsigned proofs, race_free, deadlock_free; /* kernels looked at, kernels proved */
+    unsigned proofs, race_free, deadlock_free; /* launches looked at, launches proved */
     const char *open;        /* why the first one is not, or NULL */
-    double prove_ms;
 } cps_report;
 
 /* Members of one report inside an open object. */

@@ -4,6 +4,8 @@
 #include "runtime/pkg/kbin.h"
 #include "runtime/pkg/kbin_priv.h"
 
+const char *const cps_verdict_names[CPS_VERDICTS] = {"open", "proved", "refuted"};
+
 const char *const cps_pkg_kinds[CPS_VARKINDS] = {
     [CPS_VAR_SB] = "state-buffer", [CPS_VAR_INPUT] = "input", [CPS_VAR_OUTPUT] = "output",
     [CPS_VAR_INOUT] = "inout",     [CPS_VAR_TMP] = "tmp-buf", [CPS_VAR_DATA] = "file",

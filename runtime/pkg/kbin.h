@@ -84,6 +84,10 @@ typedef struct cps_kstream {
     CPS_VEC(cps_kloc) locs; /* as long as code, or empty */
 } cps_kstream;
 
+/* What a static proof says of a kernel (runtime/sim/prove.c); OPEN also where none was made. */
+typedef enum cps_verdict { CPS_PROOF_OPEN, CPS_PROOF_HOLDS, CPS_PROOF_FAILS, CPS_VERDICTS } cps_verdict;
+extern const char *const cps_verdict_names[CPS_VERDICTS]; /* open, proved, refuted */
+
 typedef struct cps_kstats {
     int64_t flops, hbm_bytes;       /* of the kernel's mathematics: what must move and be computed */
     int64_t pe_flops_ps;            /* PE time of the mathematics at the dtype's peak, picoseconds */
@@ -91,6 +95,7 @@ typedef struct cps_kstats {
     int64_t sbuf_peak;              /* bytes per partition */
     int psum_banks;                 /* at the peak */
     int semaphores;                 /* used */
+    uint8_t races, deadlock;        /* cps_verdict: free of them */
 } cps_kstats;
 
 typedef struct cps_kbin {

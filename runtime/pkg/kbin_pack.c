@@ -120,6 +120,7 @@ cps_kbin_pack(const cps_kbin *k, cps_buf *b)
     p64(b, s->sbuf_peak);
     p32(b, (uint32_t)s->psum_banks);
     p32(b, (uint32_t)s->semaphores);
+    p32(b, (uint32_t)s->races | (uint32_t)s->deadlock << 8);
 }
 
 /* ---- reading: once something is wrong, everything reads as zero ---- */
@@ -341,6 +342,9 @@ cps_kbin_unpack(cps_arena *a, const void *bytes, size_t n, const char **why)
     s->sbuf_peak = g64(&r);
     s->psum_banks = (int)g32(&r);
     s->semaphores = (int)g32(&r);
+    uint32_t proof = g32(&r);
+    s->races = (uint8_t)CPS_MIN(proof & 0xFF, CPS_PROOF_FAILS);
+    s->deadlock = (uint8_t)CPS_MIN(proof >> 8 & 0xFF, CPS_PROOF_FAILS);
     *why = "cut off or malformed";
     if (r.bad || r.n != 0)
         return NULL;

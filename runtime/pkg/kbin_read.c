@@ -176,6 +176,18 @@ read_places(reader *r, const cps_json *doc)
     return true;
 }
 
+/* A verdict by its name; a folder of an earlier version has none. */
+static uint8_t
+verdict(const cps_json *o, const char *key, bool *ok)
+{
+    const char *name = cps_json_str(o, key, false, NULL, ok);
+    for (unsigned v = 0; name && v < CPS_VERDICTS; v++)
+        if (!strcmp(name, cps_verdict_names[v]))
+            return (uint8_t)v;
+    *ok = *ok && !name;
+    return CPS_PROOF_OPEN;
+}
+
 static bool
 read_stats(reader *r, const cps_json *doc)
 {
@@ -189,6 +201,8 @@ read_stats(reader *r, const cps_json *doc)
         s->sbuf_peak = cps_json_int(o, "sbuf_peak_bytes_per_partition", true, 0, &ok);
         s->psum_banks = (int)cps_json_int(o, "psum_banks_peak", true, 0, &ok);
         s->semaphores = (int)cps_json_int(o, "semaphores", true, 0, &ok);
+        s->races = verdict(o, "races", &ok);
+        s->deadlock = verdict(o, "deadlock", &ok);
         const cps_json *m = cps_json_get(o, "engine_min_ps");
         ok = ok && m && m->kind == CPS_JSON_OBJ;
         for (int e = 0; ok && e < CPS_ENGINES; e++)

@@ -126,6 +126,8 @@ write_stats(const cps_kbin *k, cps_jsonw *w)
     for (int e = 0; e < CPS_ENGINES; e++)
         put_int(w, cps_engine_name((cps_engine)e), s->engine_min_ps[e]);
     cps_jsonw_end_obj(w);
+    put_str(w, "deadlock", cps_verdict_names[s->deadlock]);
+    put_str(w, "races", cps_verdict_names[s->races]);
     put_int(w, "sbuf_peak_bytes_per_partition", s->sbuf_peak);
     put_int(w, "psum_banks_peak", s->psum_banks);
     put_int(w, "semaphores", s->semaphores);

@@ -91,6 +91,12 @@ put_kernel(cps_jsonw *w, const cps_pkernel *k, const cps_pfile *files, uint32_t 
     cps_jsonw_obj(w, false);
     put_str(w, "bound", k->bound);
     put_int(w, "bytes", k->bytes);
+    // what the static proof says of the binary: proved, refuted or open
+    cps_jsonw_key(w, "checks");
+    cps_jsonw_obj(w, true);
+    put_str(w, "deadlock", cps_verdict_names[k->kbin->stats.deadlock]);
+    put_str(w, "races", cps_verdict_names[k->kbin->stats.races]);
+    cps_jsonw_end_obj(w);
     put_str(w, "config", k->config);
     put_int(w, "cost_ns", k->cost_ns);
     put_digests(w, files, n);

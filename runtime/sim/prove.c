@@ -1,21 +1,22 @@
-/* The static proof: whether any run of a loaded kernel can race or get stuck, whatever the times.
+/* The static proof: whether any run of a loaded kernel can race or get stuck, whatever the
+ * times.
  *
  * It reads the binary alone and moves no data. Control is followed with the registers that
  * immediates make known, so counted loops are decided; a branch on a value from memory is not.
  *
- * Order is a claim per wait: which updates must have happened when it passes. A claim holds when
- * the value cannot be reached without the update, counting every update of the kernel, future ones
- * included, that does not itself follow the update or the wait, and none that a clear known to the
- * wait has wiped out. Claims support each other. They start as what one run suggests and are taken
- * back until all that are left hold. That is sound: in any run, look at the first wait that passes
- * against its claim. Every wait before it kept its own, so what was left out of the count had not
- * happened, and the count was too low for it to pass.
+ * Order is a claim per wait: which updates must have happened when it passes. A claim holds
+ * when the value cannot be reached without the update, counting every update of the kernel,
+ * future ones included, that does not itself follow the update or the wait, and none that a
+ * clear known to the wait has wiped out. Claims support each other. They start as what one run
+ * suggests and are taken back until all that are left hold. That is sound: in any run, look at
+ * the first wait that passes against its claim. Every wait before it kept its own, so what was
+ * left out of the count had not happened, and the count was too low for it to pass.
  *
- * With the order settled, one more walk hands every access to the race finder (race.c), which is
- * the simulator's: a pair it reports is a pair that nothing orders. Deadlock is impossible when one
- * run ends and every semaphore is used the same way in all runs: each clear is ordered with each
- * update and each wait of its semaphore, and a wait for equality cannot be overshot. Waits for
- * events or for small values are left undecided. */
+ * With the order settled, one more walk hands every access to the race finder (race.c), which
+ * is the simulator's: a pair it reports is a pair that nothing orders. Deadlock is impossible
+ * when one run ends and every semaphore is used the same way in all runs: each clear is ordered
+ * with each update and each wait of its semaphore, and a wait for equality cannot be overshot.
+ * Waits for events or for small values are left undecided. */
 #include "runtime/sim/prove.h"
 
 enum { CHAINS_MAX = 2 * CPS_ENGINES + 64, STEPS_MAX = 1 << 24 };
@@ -23,9 +24,9 @@ enum { CHAINS_MAX = 2 * CPS_ENGINES + 64, STEPS_MAX = 1 << 24 };
 /* One update of a semaphore. Chains of engines come in pairs: at operand read, at completion;
  * inside a chain updates happen in order. */
 typedef struct upd {
-    vclock vc;     /* of its issuer, this round */
-    vclock before; /* the same, last round: the claims in force */
-    uint32_t pos;  /* of its issuer in its engine; of a transfer: its number in its queue */
+    vclock vc;       /* of its issuer, this round */
+    vclock before;   /* the same, last round: the claims in force */
+    uint32_t pos;    /* of its issuer in its engine; of a transfer: its number in its queue */
     uint32_t issuer; /* position of the trigger in its engine, for transfers */
     uint32_t rd, wr; /* what it tells of its engine: reads, writes done */
     int32_t share;
@@ -70,7 +71,7 @@ struct prover {
     const char *open; /* why it stays undecided, or NULL */
     const insn *open_at;
     const char *open_live; /* the same of deadlock freedom alone */
-    bool approx; /* some access stands for more bytes than it may touch */
+    bool approx;           /* some access stands for more bytes than it may touch */
 };
 
 typedef struct prover prover;
@@ -108,7 +109,8 @@ static bool
 follows(const upd *x, unsigned cx, const upd *u, unsigned cu)
 {
     if (cx < 2 * CPS_ENGINES && cx / 2 == cu / 2 && cu < 2 * CPS_ENGINES && x->pos >= u->pos)
-        return cx % 2 == 1 || cu % 2 == 0; // completion follows completion and read, read only read
+        return cx % 2 == 1 ||
+               cu % 2 == 0; // completion follows completion and read, read only read
     return past(x->before, cu, u);
 }
 
@@ -171,15 +173,16 @@ reset_known(vclock vc, const reset *r, unsigned e, uint32_t pos)
     return r->engine == e ? r->pos < pos : vc[2 * r->engine] >= r->pos;
 }
 
-/* What a wait can count with: per chain, updates from `a` (wiped out before) to `b` (not behind the
- * wait). In the first round only what was issued so far is taken for possible. */
+/* What a wait can count with: per chain, updates from `a` (wiped out before) to `b` (not behind
+ * the wait). In the first round only what was issued so far is taken for possible. */
 typedef struct span_ {
     uint32_t a[CHAINS_MAX], b[CHAINS_MAX];
     int64_t base;
 } span_;
 
 static void
-span_of(const prover *p, const psem *m, vclock vc, const reset *r, unsigned e, uint32_t pos, span_ *x)
+span_of(const prover *p, const psem *m, vclock vc, const reset *r, unsigned e, uint32_t pos,
+        span_ *x)
 {
     x->base = r ? r->value : 0;
     for (unsigned c = 0; c < p->nchains; c++) {
@@ -204,8 +207,9 @@ without(const prover *p, const psem *m, const span_ *x, unsigned c, uint32_t i)
             continue;
         uint32_t n;
         if (k == c && c >= 2 * CPS_ENGINES) {
-            // One DMA engine has not done this transfer, nor later ones of its queue: a share of
-            // each is missing at least. Those issued after it was known complete cannot be there.
+            // One DMA engine has not done this transfer, nor later ones of its queue: a share
+            // of each is missing at least. Those issued after it was known complete cannot be
+            // there.
             n = not_after(h, k, x->b[k], u, c);
             n = CPS_MAX(n, i + 1);
             n = CPS_MIN(n, x->b[k]);
@@ -368,7 +372,11 @@ add_reset(prover *p, engine *e, unsigned sem, int32_t value)
     m = sem_of(p, sem);
     m->value = value;
     if (p->round == 0) {
-        reset r = {.vc = e->vc, .before = e->vc, .pos = p->pos[e->id], .value = value, .engine = e->id};
+        reset r = {.vc = e->vc,
+                   .before = e->vc,
+                   .pos = p->pos[e->id],
+                   .value = value,
+                   .engine = e->id};
         r.issued = cps_new_array(p->s->run_arena, uint32_t, p->nchains);
         for (unsigned c = 0; c < p->nchains; c++)
             r.issued[c] = m->chain[c].now;
@@ -450,7 +458,8 @@ pass(prover *p, engine *e, const insn *i)
         unsigned mode = i->sy.wait_mode[w] & 0x0F;
         int64_t v = (int32_t)(i->sy.wait_mode[w] & 0x80 ? e->reg[i->sy.wait_value[w] % REGS]
                                                         : i->sy.wait_value[w]);
-        bool up = mode == CPS_WAIT_SEM_EQ_IMM || mode == CPS_WAIT_SEM_GE_IMM || mode == CPS_WAIT_SEM_GT_IMM;
+        bool up = mode == CPS_WAIT_SEM_EQ_IMM || mode == CPS_WAIT_SEM_GE_IMM ||
+                  mode == CPS_WAIT_SEM_GT_IMM;
         bool down = mode == CPS_WAIT_SEM_EQ_IMM || !up;
         if (down)
             fell(p, e, m, mode == CPS_WAIT_SEM_LT_IMM ? v - 1 : v);
@@ -487,7 +496,10 @@ updates(prover *p, engine *e, const insn *i)
             v = e->reg[v % REGS];
         }
         bool done = mode & 0x10;
-        upd u = {.vc = e->vc, .pos = pos, .issuer = pos, .rd = pos,
+        upd u = {.vc = e->vc,
+                 .pos = pos,
+                 .issuer = pos,
+                 .rd = pos,
                  .wr = done ? pos : e->vc[2 * e->id + 1]};
         int64_t amount = 0;
         switch (mode & 0x0F) {
@@ -591,8 +603,8 @@ data(prover *p, engine *e, insn *i)
         }
 }
 
-/* The registers that an instruction of the sequencer reads and writes; false: it is not one that
- * the proof can follow with them. */
+/* The registers that an instruction of the sequencer reads and writes; false: it is not one
+ * that the proof can follow with them. */
 static bool
 control(prover *p, engine *e, insn *i)
 {
@@ -719,7 +731,8 @@ static void
 stuck(prover *p)
 {
     cps_sim *s = p->s;
-    cps_error(s->d, CPS_E8301, CPS_NOSPAN, "kernel '%s' is deadlocked: nothing can go on", s->k->name);
+    cps_error(s->d, CPS_E8301, CPS_NOSPAN, "kernel '%s' is deadlocked: nothing can go on",
+              s->k->name);
     for (unsigned k = 0; k < CPS_ENGINES; k++) {
         engine *e = &s->eng[k];
         if (e->halted)
@@ -729,7 +742,8 @@ stuck(prover *p)
         insn_name(s, i, &b);
         for (unsigned w = 0; w < i->sy.nwait; w++)
             cps_note(s->d, CPS_NOSPAN, "%s waits for semaphore %u (is %lld, wants %u)", b.data,
-                     i->sy.wait_idx[w], (long long)p->sem[i->sy.wait_idx[w]].value, i->sy.wait_value[w]);
+                     i->sy.wait_idx[w], (long long)p->sem[i->sy.wait_idx[w]].value,
+                     i->sy.wait_value[w]);
         cps_buf_fini(&b);
     }
 }
@@ -770,7 +784,9 @@ cps_sim_prove(cps_sim *s, cps_proof *out, cps_diags *d)
         for (unsigned k = 0; k < SEMS; k++)
             if (p->sem[k].used)
                 clears_settled(p, &p->sem[k]);
-        out->races = s->rep.races == 0 ? CPS_PROOF_HOLDS : p->approx ? CPS_PROOF_OPEN : CPS_PROOF_FAILS;
+        out->races = s->rep.races == 0 ? CPS_PROOF_HOLDS
+                     : p->approx       ? CPS_PROOF_OPEN
+                                       : CPS_PROOF_FAILS;
         out->deadlock = p->open_live ? CPS_PROOF_OPEN : CPS_PROOF_HOLDS;
         if (out->races == CPS_PROOF_OPEN)
             p->open = "an access that may touch fewer bytes than the proof assumes";

@@ -1,5 +1,5 @@
-/* Between the static proof (prove.c) and the files whose instructions it follows without running
- * them. */
+/* Between the static proof (prove.c) and the files whose instructions it follows without
+ * running them. */
 #ifndef CPS_SIM_PROVE_H
 #define CPS_SIM_PROVE_H
 
@@ -13,8 +13,8 @@ bool prove_known(const cps_sim *s, const engine *e, unsigned reg);
 
 /* Registers (bits) that MOVE, ALU_OP and branches read and write; false for anything else. */
 bool seq_registers(const insn *i, uint64_t *reads, uint64_t *writes, bool *branch);
-/* Accesses of a register load or store, and the registers a load writes. False when the address is
- * in a register without a known value. */
+/* Accesses of a register load or store, and the registers a load writes. False when the address
+ * is in a register without a known value. */
 bool seq_memory(cps_sim *s, engine *e, insn *i, uint64_t *writes);
 bool sem_clear_hits(const insn *i, unsigned sem);
 /* Whether the addresses of a 2-D or transposing transfer are in the instruction. */

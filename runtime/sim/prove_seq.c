@@ -103,7 +103,8 @@ dge_static(const insn *i)
 
 /* The indices themselves: words of SBUF, partition first. */
 static bool
-index_rect(cps_sim *s, engine *e, const insn *i, cps_field f, unsigned lanes, unsigned n, rect *out)
+index_rect(cps_sim *s, engine *e, const insn *i, cps_field f, unsigned lanes, unsigned n,
+           rect *out)
 {
     uint32_t a = (uint32_t)cps_isa_get(&i->b, f);
     if (a >> 24 & 0x80) {
@@ -122,11 +123,11 @@ index_rect(cps_sim *s, engine *e, const insn *i, cps_field f, unsigned lanes, un
     return true;
 }
 
-/* Rows of one side: all of the variable (or of SBUF) when they are named by index, else row after
- * row from the address on. */
+/* Rows of one side: all of the variable (or of SBUF) when they are named by index, else row
+ * after row from the address on. */
 static bool
-rows_rect(cps_sim *s, engine *e, const insn *i, cps_field f, bool indexed, int64_t bytes, int64_t step,
-          unsigned n, rect *out)
+rows_rect(cps_sim *s, engine *e, const insn *i, cps_field f, bool indexed, int64_t bytes,
+          int64_t step, unsigned n, rect *out)
 {
     uint64_t a = cps_isa_get(&i->b, f);
     if (((a >> 56) & 0xFC) == 0x80) {
@@ -161,7 +162,8 @@ dge_rows(cps_sim *s, engine *e, insn *i)
     unsigned mode = F(CPS_F_DMA_INDIRECT1D_flags) & 3, n = F(CPS_F_DMA_INDIRECT1D_src_num_elem);
     unsigned lanes = F(CPS_F_DMA_INDIRECT1D_idx_num_active_channels);
     bool by_src = mode != CPS_INDIRECT_DMA_MODE_DST, by_dst = mode != CPS_INDIRECT_DMA_MODE_SRC;
-    int64_t fe = F(CPS_F_DMA_INDIRECT1D_src_elem_size), te = F(CPS_F_DMA_INDIRECT1D_dst_elem_size);
+    int64_t fe = F(CPS_F_DMA_INDIRECT1D_src_elem_size),
+            te = F(CPS_F_DMA_INDIRECT1D_dst_elem_size);
     fe = fe ? fe : 65536;
     te = te ? te : 65536;
     rect x, from, to;

@@ -66,7 +66,6 @@ bool cps_sim_run(cps_sim *s, const cps_sim_opts *o, cps_sim_report *out, cps_dia
 /* A proof without running: for every order of events that the machine allows, whatever the times.
  * OPEN: neither shown nor refuted; `why` says what stood in the way, and engine and index where
  * (CPS_ENGINES: nowhere in particular). */
-typedef enum cps_verdict { CPS_PROOF_OPEN, CPS_PROOF_HOLDS, CPS_PROOF_FAILS } cps_verdict;
 
 typedef struct cps_proof {
     cps_verdict races;    /* no two accesses race */

@@ -70,7 +70,7 @@ rich_kernel(kb *b)
     cps_kreloc r = {CPS_SP, 2, CPS_F_DMA_DIRECT2D_src, x, 0};
     cps_vec_push(b->a, &b->k->relocs, r);
     b->k->stream[CPS_SP].locs.data[1] = (cps_kloc){NULL, 0, 0};
-    b->k->stats = (cps_kstats){.flops = 123456789012,
+    b->k->stats = (cps_kstats){.races = CPS_PROOF_HOLDS, .deadlock = CPS_PROOF_FAILS, .flops = 123456789012,
                                .hbm_bytes = 77,
                                .pe_flops_ps = 5,
                                .engine_min_ps = {1, 2, 3, 4, 5},
@@ -125,6 +125,7 @@ test_round_trips(const char *dir)
         CHECK_INT(k->blocks.n, 2);
         CHECK_INT(k->descs.n, 4);
         CHECK_INT(k->stats.flops, 123456789012);
+        CHECK(k->stats.races == CPS_PROOF_HOLDS && k->stats.deadlock == CPS_PROOF_FAILS);
         CHECK_INT(k->stream[CPS_SP].locs.data[2].line, b.k->stream[CPS_SP].locs.data[2].line);
         CHECK(k->stream[CPS_SP].locs.data[1].file == NULL);
         CHECK(memcmp(k->vars.data[4].data, table, sizeof table) == 0);

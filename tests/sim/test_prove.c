@@ -1,16 +1,23 @@
-/* The static proof against the truth: random kernels of up to 12 instructions, every interleaving
- * of which is tried. What the proof says holds must hold in all of them; what it says fails must
- * fail in one. `test_prove N SEED` runs more. Each is also run by the simulator: a race that one
- * run shows must not be proved away.
+/* The static proof against the truth: random kernels of up to 12 instructions, every
+ * interleaving of which is tried. What the proof says holds must hold in all of them; what it
+ * says fails must fail in one. 150 here; `test_sim_prove N SEED` runs more. Each is also run by
+ * the simulator: a race that one run shows must not be proved away.
  *
- * In the model of the interleavings an instruction starts (its waits are over), has read, and is
- * complete; each in order on its engine, updates at read or at completion. A transfer runs on two
- * DMA engines, each of which serves its queue in order and raises the semaphore by half; the bytes
- * are moved by the first. */
+ * In the model of the interleavings an instruction starts (its waits are over), has read, and
+ * is complete; each in order on its engine, updates at read or at completion. A transfer runs
+ * on two DMA engines, each of which serves its queue in order and raises the semaphore by half;
+ * the bytes are moved by the first. */
 #include "runtime/base/rng.h"
 #include "tests/sim/kb.h"
 
-enum { ENGINES = 4, PER_ENGINE = 4, QUEUES = 2, SLOTS = 3, USED = 4 /* semaphores */, BASE = 10 };
+enum {
+    ENGINES = 4,
+    PER_ENGINE = 4,
+    QUEUES = 2,
+    SLOTS = 3,
+    USED = 4 /* semaphores */,
+    BASE = 10
+};
 
 typedef struct op {
     uint8_t kind; /* 0 memset of `to`, 1 copy `from` to `to`, 2 transfer, 3 nothing */
@@ -228,8 +235,8 @@ below(cps_rng *g, uint32_t n)
     return (uint32_t)cps_rng_below(g, n);
 }
 
-/* Half of the programs are chains in which each instruction waits for the one before, with a wait
- * or two spoilt; the others wait for anything. */
+/* Half of the programs are chains in which each instruction waits for the one before, with a
+ * wait or two spoilt; the others wait for anything. */
 static void
 make(cps_rng *g, prog *p, unsigned total)
 {
@@ -241,7 +248,9 @@ make(cps_rng *g, prog *p, unsigned total)
         unsigned e = below(g, ENGINES);
         if (p->n[e] == PER_ENGINE)
             continue;
-        op o = {.kind = (uint8_t)below(g, 3), .from = (uint8_t)below(g, SLOTS), .to = (uint8_t)below(g, SLOTS)};
+        op o = {.kind = (uint8_t)below(g, 3),
+                .from = (uint8_t)below(g, SLOTS),
+                .to = (uint8_t)below(g, SLOTS)};
         if (e == 0)
             o.kind = 2;
         if (o.kind == 2 && (e > 1 || p->nx[e] == PER_ENGINE))
@@ -319,8 +328,9 @@ kernel_of(const prog *p)
         for (unsigned i = 0; i < p->n[e]; i++) {
             const op *o = &p->op[e][i];
             if (o->kind == 2) // stores go to places of their own
-                kb_block(&b, engines[e], o->queue ? "q1" : "q0", number, BASE + o->update, !o->store,
-                         o->store ? out : in, 64 * number, 64, 0, 1, (o->store ? o->from : o->to) * 64, 64);
+                kb_block(&b, engines[e], o->queue ? "q1" : "q0", number, BASE + o->update,
+                         !o->store, o->store ? out : in, 64 * number, 64, 0, 1,
+                         (o->store ? o->from : o->to) * 64, 64);
             kb_put(&b, engines[e], bundle_of(&b, o, number));
             number += o->kind == 2;
         }
@@ -333,17 +343,21 @@ describe(const prog *p)
     for (unsigned e = 0; e < ENGINES; e++)
         for (unsigned i = 0; i < p->n[e]; i++) {
             const op *o = &p->op[e][i];
-            fprintf(stderr, "  %s %s from %u to %u%s wait %d>=%u update %d%s\n", cps_engine_name(engines[e]),
-                    o->kind == 0 ? "memset" : o->kind == 1 ? "copy" : o->kind == 2 ? (o->store ? "store" : "load") : "nop",
-                    o->from, o->to, o->kind == 2 ? (o->queue ? " q1" : " q0") : "", o->wait - 1, o->value, o->update - 1,
-                    o->at_end ? "" : " at read");
+            fprintf(stderr, "  %s %s from %u to %u%s wait %d>=%u update %d%s\n",
+                    cps_engine_name(engines[e]),
+                    o->kind == 0   ? "memset"
+                    : o->kind == 1 ? "copy"
+                    : o->kind == 2 ? (o->store ? "store" : "load")
+                                   : "nop",
+                    o->from, o->to, o->kind == 2 ? (o->queue ? " q1" : " q0") : "", o->wait - 1,
+                    o->value, o->update - 1, o->at_end ? "" : " at read");
         }
 }
 
 int
 main(int argc, char **argv)
 {
-    unsigned n = argc > 1 ? (unsigned)atoi(argv[1]) : 400;
+    unsigned n = argc > 1 ? (unsigned)atoi(argv[1]) : 150;
     cps_rng g;
     cps_rng_init(&g, argc > 2 ? (uint64_t)atoi(argv[2]) : 7, 0);
     unsigned races = 0, stuck = 0, proved = 0, cautious = 0, shy = 0, large = 0;
@@ -362,11 +376,12 @@ main(int argc, char **argv)
         races += race;
         stuck += dead;
         // Where some run gets stuck, the proof speaks of the runs that end.
-        bool bad = (race && !dead && v.races == CPS_PROOF_HOLDS) || (dead && v.deadlock == CPS_PROOF_HOLDS) ||
+        bool bad = (race && !dead && v.races == CPS_PROOF_HOLDS) ||
+                   (dead && v.deadlock == CPS_PROOF_HOLDS) ||
                    (!dead && v.deadlock == CPS_PROOF_FAILS);
         if (bad) {
-            fprintf(stderr, "program %u: race %d stuck %d, the proof says %d and %d (%s)\n", k, race, dead, v.races,
-                    v.deadlock, v.why ? v.why : "");
+            fprintf(stderr, "program %u: race %d stuck %d, the proof says %d and %d (%s)\n", k,
+                    race, dead, v.races, v.deadlock, v.why ? v.why : "");
             describe(&p);
         }
         CHECK(!bad);
@@ -374,7 +389,8 @@ main(int argc, char **argv)
         cautious += !race && !dead && v.races != CPS_PROOF_HOLDS;
         shy += !dead && v.deadlock != CPS_PROOF_HOLDS;
         static uint8_t x[64 * SLOTS * 32], y[64 * 64];
-        CHECK(cps_sim_bind(b.s, "x", x, sizeof x, true, b.d) && cps_sim_bind(b.s, "y", y, sizeof y, true, b.d));
+        CHECK(cps_sim_bind(b.s, "x", x, sizeof x, true, b.d) &&
+              cps_sim_bind(b.s, "y", y, sizeof y, true, b.d));
         cps_sim_opts o = {.checks = CPS_CHECK_RACES};
         cps_sim_run(b.s, &o, &b.rep, b.d);
         if (b.rep.races && v.races == CPS_PROOF_HOLDS) {
@@ -385,7 +401,8 @@ main(int argc, char **argv)
         }
         kb_free(&b);
     }
-    printf("%u programs: %u race, %u can get stuck; of the others %u proved free of races, %u not; deadlock left "
+    printf("%u programs: %u race, %u can get stuck; of the others %u proved free of races, %u "
+           "not; deadlock left "
            "open or refuted in %u that always end\n",
            n, races, stuck, proved, cautious, shy);
     CHECK(races > n / 20 && proved > n / 20 && large < n / 20);
