@@ -53,6 +53,7 @@ typedef struct psem {
     uint32_t now;
     int64_t value;
     bool used;
+    bool live; /* used so far in this walk: before that it is zero, and a clear does nothing */
 } psem;
 
 struct prover {
@@ -336,7 +337,7 @@ sem_of(prover *p, unsigned k)
     psem *m = &p->sem[k];
     if (!m->chain)
         m->chain = cps_new_array(p->s->run_arena, chain, p->nchains);
-    m->used = true;
+    m->used = m->live = true;
     return m;
 }
 
@@ -367,8 +368,8 @@ static void
 add_reset(prover *p, engine *e, unsigned sem, int32_t value)
 {
     psem *m = &p->sem[sem];
-    if (!m->used && value == 0)
-        return; // it is zero
+    if (!m->live && value == 0)
+        return;
     m = sem_of(p, sem);
     m->value = value;
     if (p->round == 0) {
@@ -672,6 +673,7 @@ walk(prover *p)
     for (unsigned k = 0; k < SEMS; k++) {
         psem *m = &p->sem[k];
         m->value = 0;
+        m->live = false;
         for (unsigned c = 0; m->chain && c < p->nchains; c++) {
             for (uint32_t i = 0; p->round && i < m->chain[c].u.n; i++)
                 m->chain[c].u.data[i].before = m->chain[c].u.data[i].vc;

@@ -144,6 +144,8 @@ def run(case):
         rep = json.load(open(f"{folder}/r.json"))
         if not rep["pass"] or any(rep["checks"].values()):
             return what, str(rep["checks"]), "", 0, 0, 0
+        if any(n != rep["proof"]["kernels"] for n in rep["proof"].values()):
+            return what, f"not proved: {rep['proof']}", "", 0, 0, 0
         if not oracle:
             return what, None, rep["leaf"], rep["max_rel_err"], rep["time_ns"], rep["roofline_fraction"]
         x = {f[3:-4]: np.load(f"{folder}/{f}") for f in os.listdir(folder) if f.startswith("in_")}
