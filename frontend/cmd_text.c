@@ -1,6 +1,6 @@
 /* Assembly text: asm and dis. Both read pieces and write pieces, so that memory does not grow with
  * the file and pipes flow: a stream of a device may hold many millions of bundles. */
-#include "frontend/cli.h"
+#include "frontend/text_check.h"
 
 #include "codegen/isa/text.h"
 #include "runtime/base/stream.h"
@@ -11,7 +11,8 @@
 
 enum {
     PIECE = 1 << 18, // bytes read at a time
-    LINES = 256      // bundles printed between two looks at how much text there is
+    LINES = 256,     // bundles printed between two looks at how much text there is
+    CLOSE = 1 << 16  // records of a stream that dis checks by every rule
 };
 
 static bool
@@ -92,7 +93,11 @@ cps_cmd_asm(cps_cli *c)
 {
     files f;
     cps_gen g;
-    if (!generation(c, &g) || !open_in(c, &f))
+    cps_qform form;
+    bool valid = true, desc = cps_form_is_desc(c, &form, &valid);
+    if (desc && valid)
+        return cps_asm_desc(c);
+    if (!valid || !generation(c, &g) || !open_in(c, &f))
         return cps_cli_failed(c);
     if (!open_out(c, &f)) {
         cps_reader_close(&f.r);
@@ -125,19 +130,47 @@ no_whole_bundles(cps_cli *c, const files *f, uint64_t bytes)
     return false;
 }
 
+// How many of n records are legal: the first ones of a stream by every rule, the rest by opcode and
+// reserved bytes, which costs nothing beside the printing.
+static uint64_t
+legal(const cps_isa_fit *fit, const cps_bundle *b, size_t n, uint64_t *close, cps_diags *probe)
+{
+    uint64_t good = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool fits = cps_isa_fits(fit, &b[i]);
+        if (fits && *close) {
+            --*close;
+            fits = cps_isa_verify(&b[i], fit->g, CPS_ENGINE_ANY, probe, CPS_NOSPAN);
+            if (cps_diags_count(probe))
+                cps_diags_clear(probe);
+        }
+        good += fits;
+    }
+    return good;
+}
+
 cps_exit
 cps_cmd_dis(cps_cli *c)
 {
     files f;
     cps_gen g;
-    if (!generation(c, &g) || !open_in(c, &f))
+    cps_qform form;
+    bool valid = true, desc = cps_form_is_desc(c, &form, &valid);
+    if (desc && valid)
+        return cps_dis_desc(c, form);
+    if (!valid || !generation(c, &g) || !open_in(c, &f))
         return cps_cli_failed(c);
     if ((f.r.sized && f.r.size % CPS_BUNDLE_BYTES && !no_whole_bundles(c, &f, f.r.size)) || !open_out(c, &f)) {
         cps_reader_close(&f.r);
         return cps_cli_failed(c);
     }
-    cps_buf b = {0};
+    cps_buf b = {0}, whole = {0};
+    cps_isa_fit *fit = cps_new(c->arena, cps_isa_fit);
+    cps_diags *probe = cps_diags_create();
+    uint64_t close = CLOSE;
+    bool verify = cps_cli_has(c, CPS_OPT_VERIFY); // keeps the stream
     uint64_t known = 0, all = 0;
+    cps_isa_fit_init(fit, g);
     size_t have = 0; // bytes of a bundle that has not come whole
     ptrdiff_t got;
     bool ok = true;
@@ -149,11 +182,16 @@ cps_cmd_dis(cps_cli *c)
         have += (size_t)got;
         size_t n = have / CPS_BUNDLE_BYTES, at = 0;
         for (; at < n && ok; at += CPS_MIN(n - at, (size_t)LINES)) {
-            known += cps_isa_print_lines((const cps_bundle *)f.piece + at, CPS_MIN(n - at, (size_t)LINES), g, &b);
+            const cps_bundle *x = (const cps_bundle *)f.piece + at;
+            size_t lines = CPS_MIN(n - at, (size_t)LINES);
+            cps_isa_print_lines(x, lines, g, &b);
+            known += legal(fit, x, lines, &close, probe);
             if (b.n >= PIECE)
                 ok = put(c, &f, &b);
         }
         ok = ok && put(c, &f, &b);
+        if (verify)
+            cps_buf_put(&whole, f.piece, n * CPS_BUNDLE_BYTES);
         all += n;
         have %= CPS_BUNDLE_BYTES;
         memmove(f.piece, f.piece + n * CPS_BUNDLE_BYTES, have);
@@ -162,7 +200,14 @@ cps_cmd_dis(cps_cli *c)
         ok = no_whole_bundles(c, &f, all * CPS_BUNDLE_BYTES + have);
     if (known != all)
         cps_error(c->diags, CPS_N9002, CPS_NOSPAN,
-                  "%" PRIu64 " of %" PRIu64 " records are no %s instructions; they come back exactly all the same",
+                  "%" PRIu64 " of %" PRIu64
+                  " records are no legal %s instructions; they come back exactly all the same (--verify says more)",
                   all - known, all, cps_gen_name(g));
-    return finish(c, &f, &b, ok);
+    if (ok && verify)
+        valid = cps_check_stream(c, f.in, g, (const cps_bundle *)(const void *)whole.data,
+                                 whole.n / CPS_BUNDLE_BYTES);
+    cps_buf_fini(&whole);
+    cps_diags_destroy(probe);
+    cps_exit code = finish(c, &f, &b, ok);
+    return code == CPS_OK && !valid ? cps_cli_failed(c) : code;
 }

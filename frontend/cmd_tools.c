@@ -1,8 +1,7 @@
-/* Commands about the program itself and its tables: isa, targets, version, help, cache. */
+/* Commands about the program itself and its tables: targets, version, help, cache. */
 #include "frontend/cli.h"
 
 #include "build_id.h"
-#include "codegen/isa/isa.h"
 #include "runtime/base/json.h"
 
 #include <errno.h>
@@ -108,97 +107,6 @@ cps_cmd_targets(cps_cli *c)
     fwrite(b.data, 1, b.n, stdout);
     cps_buf_fini(&b);
     return CPS_OK;
-}
-
-static const char *const sure_word[] = {"confirmed", "strong", "inferred"};
-
-static void
-put_insn(cps_buf *b, cps_insn i)
-{
-    const cps_insn_row *r = &cps_insns[i];
-    cps_buf_printf(b, "%s  opcode 0x%02x  %s\n  engines:", r->name, r->opcode, sure_word[r->sure]);
-    for (int e = 0; e < CPS_ENGINES; e++)
-        if (r->engines >> e & 1)
-            cps_buf_printf(b, " %s", cps_engine_name((cps_engine)e));
-    cps_buf_puts(b, "\n  generations:");
-    for (int g = 0; g < CPS_GENS; g++)
-        if (r->gens >> g & 1) {
-            uint8_t op = cps_isa_opcode(i, (cps_gen)g);
-            cps_buf_printf(b, " %s", cps_gen_name((cps_gen)g));
-            if (op != r->opcode)
-                cps_buf_printf(b, " (0x%02x)", op);
-        }
-    cps_buf_printf(b, "\n  %s\n  fields:\n", r->doc);
-    for (unsigned f = 1; f < CPS_FIELDS; f++)
-        if (cps_fields[f].format == r->format)
-            cps_buf_printf(b, "    byte %2u%s%-4u %3u bits  %-24s %s\n", cps_fields[f].byte,
-                           cps_fields[f].bit ? "." : " ", cps_fields[f].bit, cps_fields[f].bits,
-                           cps_fields[f].name, sure_word[cps_fields[f].sure]);
-}
-
-cps_exit
-cps_cmd_isa(cps_cli *c)
-{
-    cps_buf b = {0};
-    bool json = cps_cli_has(c, CPS_OPT_JSON), unsure = cps_cli_has(c, CPS_OPT_UNSURE);
-    const char *want = c->args.n ? c->args.data[0] : NULL;
-    int64_t op = -1;
-    if (want && !cps_parse_int(want, strlen(want), &op))
-        op = -1;
-    unsigned shown = 0;
-    cps_jsonw w;
-    if (json) {
-        cps_jsonw_init(&w, &b);
-        cps_jsonw_arr(&w, false);
-    }
-    for (unsigned i = 1; i < CPS_INSNS; i++) {
-        const cps_insn_row *r = &cps_insns[i];
-        if (want && !(op >= 0 ? r->opcode == op : cps_isa_find_name(want) == (cps_insn)i))
-            continue;
-        if (unsure && r->sure == CPS_SURE_C)
-            continue;
-        shown++;
-        if (json) {
-            cps_jsonw_obj(&w, true);
-            cps_jsonw_key(&w, "confidence");
-            cps_jsonw_str(&w, sure_word[r->sure]);
-            cps_jsonw_key(&w, "engines");
-            cps_jsonw_arr(&w, true);
-            for (int e = 0; e < CPS_ENGINES; e++)
-                if (r->engines >> e & 1)
-                    cps_jsonw_str(&w, cps_engine_name((cps_engine)e));
-            cps_jsonw_end_arr(&w);
-            cps_jsonw_key(&w, "generations");
-            cps_jsonw_arr(&w, true);
-            for (int g = 0; g < CPS_GENS; g++)
-                if (r->gens >> g & 1)
-                    cps_jsonw_str(&w, cps_gen_name((cps_gen)g));
-            cps_jsonw_end_arr(&w);
-            cps_jsonw_key(&w, "meaning");
-            cps_jsonw_str(&w, r->doc);
-            cps_jsonw_key(&w, "name");
-            cps_jsonw_str(&w, r->name);
-            cps_jsonw_key(&w, "opcode");
-            cps_jsonw_int(&w, r->opcode);
-            cps_jsonw_end_obj(&w);
-        } else if (want) {
-            put_insn(&b, (cps_insn)i);
-        } else {
-            cps_buf_printf(&b, "0x%02x  %-36s%-10s ", r->opcode, r->name, sure_word[r->sure]);
-            for (int g = 0; g < CPS_GENS; g++)
-                cps_buf_printf(&b, "%s ", r->gens >> g & 1 ? cps_gen_name((cps_gen)g) : "--");
-            cps_buf_printf(&b, " %s\n", r->doc);
-        }
-    }
-    if (json) {
-        cps_jsonw_end_arr(&w);
-        cps_jsonw_done(&w);
-    }
-    if (!shown && want)
-        cps_error(c->diags, CPS_E1105, CPS_NOSPAN, "no instruction is called '%s'", want);
-    fwrite(b.data, 1, b.n, stdout);
-    cps_buf_fini(&b);
-    return !shown && want ? CPS_USAGE : CPS_OK;
 }
 
 cps_exit

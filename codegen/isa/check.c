@@ -2,7 +2,10 @@
  *
  * Fields lie inside the 64 bytes, outside header and sync band, and share no byte; rows of one
  * format are contiguous; opcodes are unique; a pseudo record has an opcode of 110xxxxx; dtype
- * fields that operands speak for are spoken for completely; a name occurs once in a format. */
+ * fields that operands speak for are spoken for completely; a name occurs once in a format; a
+ * condition is a byte of the same format; masks of flags share no bit; enums are not named like
+ * instructions; every row has its semantics, its meaning and its source; the generations of an
+ * instruction, its format and its engines agree. */
 #include "codegen/isa/text.h"
 
 #include <stdio.h>
@@ -48,8 +51,13 @@ check_format(problems *p, unsigned fmt)
         if (used & mask)
             problem(p, "%s.%s: shares bytes", row->name, r->name);
         used |= mask;
-        if (r->kind == CPS_FK_ENUM && r->arg >= CPS_ENUMS)
-            problem(p, "%s.%s: no such enum", row->name, r->name);
+        if ((r->kind == CPS_FK_ENUM || r->kind == CPS_FK_FLAGS) &&
+            (r->arg >= CPS_ENUMS || r->bits != 8))
+            problem(p, "%s.%s: no such enum, or not one byte", row->name, r->name);
+        if (r->when && (cps_fields[r->when].format != fmt || cps_fields[r->when].bits != 8))
+            problem(p, "%s.%s: its condition is no byte of the format", row->name, r->name);
+        if (r->source && cps_fields[r->source].format != fmt)
+            problem(p, "%s.%s: its place is said in another format", row->name, r->name);
         if (r->arg > 1 && (r->kind == CPS_FK_UINT || r->kind == CPS_FK_SINT) && n % r->arg)
             problem(p, "%s.%s: %u bytes do not divide into %u elements", row->name, r->name, n,
                     r->arg);
@@ -96,8 +104,31 @@ cps_isa_check(cps_buf *out)
             problem(&p, "%s: opcode and pseudo disagree", r->name);
         if (!r->engines)
             problem(&p, "%s: no engine", r->name);
+        if (!r->sem[0] || !r->doc[0])
+            problem(&p, "%s: no semantics or no meaning", r->name);
+        if (!cps_formats[r->format].source[0] || !cps_formats[r->format].doc[0])
+            problem(&p, "%s: no source or no meaning", cps_formats[r->format].name);
+        for (unsigned f = cps_formats[r->format].first; f < cps_formats[r->format + 1].first;
+             f++)
+            if (r->gens && !(cps_fields[f].gens & r->gens))
+                problem(&p, "%s.%s: on no generation that has the instruction", r->name,
+                        cps_fields[f].name);
         if (r->format == CPS_FMT_HDR || r->format == CPS_FMT_EVENTS)
             problem(&p, "%s: has no format of its own", r->name);
+    }
+    for (unsigned e = 0; e < CPS_ENUMS; e++)
+        if (cps_isa_find_name(cps_enums[e].name) || !cps_enums[e].doc[0] ||
+            cps_enums[e].first == cps_enums[e + 1].first)
+            problem(&p, "%s: the name of an instruction, or without meaning or values",
+                    cps_enums[e].name);
+    for (unsigned f = 1; f < CPS_FIELDS; f++) {
+        unsigned seen = 0, e = cps_fields[f].arg;
+        for (unsigned i = cps_enums[e].first;
+             cps_fields[f].kind == CPS_FK_FLAGS && i < cps_enums[e + 1].first; i++) {
+            if (seen & cps_enumvals[i].wire)
+                problem(&p, "%s.%s: shares bits", cps_enums[e].name, cps_enumvals[i].name);
+            seen |= cps_enumvals[i].wire;
+        }
     }
     for (unsigned e = 0; e < CPS_ENUMS; e++)
         for (unsigned i = cps_enums[e].first; i < cps_enums[e + 1].first; i++)

@@ -1,109 +1,21 @@
-/* The instruction set for people: ISA.md, and one instruction for `copse isa NAME`.
+/* The instruction set as one document: ISA.md.
  *
  * In: the rows. Out: text. Nothing is said here about a particular instruction; a correction of
  * a row is a correction of the document. The test isa_doc fails when ISA.md is not this text.
  */
 #include "codegen/isa/doc.h"
 
+#include "codegen/isa/desc.h"
+#include "codegen/isa/rule.h"
 #include "codegen/isa/sync_row.h"
 #include "codegen/isa/timing.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const char *const sure_word[] = {
-    [CPS_SURE_C] = "confirmed", [CPS_SURE_S] = "strong", [CPS_SURE_I] = "inferred"};
 static const char sure_letter[] = "CSI";
 
-static const char *const kind_word[] = {
-    [CPS_FK_UINT] = "unsigned", [CPS_FK_SINT] = "signed",     [CPS_FK_F32] = "fp32",
-    [CPS_FK_HEX] = "bits",      [CPS_FK_DTYPE] = "dtype",     [CPS_FK_PAIR] = "two dtypes",
-    [CPS_FK_ALU] = "operator",  [CPS_FK_ENUM] = "enum",       [CPS_FK_ACTFN] = "function",
-    [CPS_FK_ADDR4] = "address", [CPS_FK_ADDR8] = "address",   [CPS_FK_IMM] = "scalar",
-    [CPS_FK_STR] = "text",      [CPS_FK_BYTES] = "bytes",     [CPS_FK_TENSOR] = "pattern",
-    [CPS_FK_DATA4D] = "affine", [CPS_FK_MXMEM] = "MX pattern", [CPS_FK_FLAGS] = "flags"};
-
-// Generations of a mask: "v2 v3 v4", "later" for none of them.
-static void
-put_gens(cps_buf *b, unsigned mask)
-{
-    bool some = false;
-    for (unsigned g = 0; g < CPS_GENS; g++)
-        if (mask & (1u << g)) {
-            cps_buf_printf(b, "%s%s", some ? " " : "", cps_gen_name((cps_gen)g));
-            some = true;
-        }
-    if (!some)
-        cps_buf_puts(b, "later");
-}
-
-static void
-put_engines(cps_buf *b, unsigned mask)
-{
-    if (mask == CPS_ON_ANY) {
-        cps_buf_puts(b, "any");
-        return;
-    }
-    bool some = false;
-    for (unsigned e = 0; e < CPS_ENGINES; e++)
-        if (mask & (1u << e)) {
-            cps_buf_printf(b, "%s%s", some ? " " : "", cps_engine_name((cps_engine)e));
-            some = true;
-        }
-}
-
 /* ---- formats ---- */
-
-static char
-letter(unsigned i)
-{
-    return (char)(i < 26 ? 'a' + i : 'A' + i - 26);
-}
-
-// Four lines of sixteen bytes; each field has a letter, reserved bytes a dot.
-static void
-put_ruler(cps_buf *b, unsigned fmt, const char *indent)
-{
-    char map[CPS_BUNDLE_BYTES];
-    memset(map, '.', sizeof map);
-    memset(map, '#', 4);
-    memset(map + 4, '%', 8);
-    for (unsigned f = cps_formats[fmt].first; f < cps_formats[fmt + 1].first; f++)
-        for (unsigned j = 0; j < cps_fields[f].bits / 8u; j++)
-            map[cps_fields[f].byte + j] = letter(f - cps_formats[fmt].first);
-    cps_buf_printf(b, "%sbyte   0 1 2 3  4 5 6 7  8 9 a b  c d e f\n", indent);
-    for (unsigned row = 0; row < 4; row++) {
-        cps_buf_printf(b, "%s0x%u0 ", indent, row);
-        for (unsigned i = 0; i < 16; i++)
-            cps_buf_printf(b, "%s%c", i % 4 ? " " : "  ", map[16 * row + i]);
-        cps_buf_putc(b, '\n');
-    }
-}
-
-// What a field holds, in words: kind, elements, enum, whose dtype, where a scalar is, default.
-static void
-put_holds(cps_buf *b, const cps_field_row *r)
-{
-    cps_buf_puts(b, kind_word[r->kind]);
-    if (r->kind == CPS_FK_TENSOR)
-        cps_buf_printf(b, " of %u dimension%s, %s", r->arg, r->arg > 1 ? "s" : "",
-                       r->out ? "written" : "read");
-    else if (r->kind == CPS_FK_MXMEM)
-        cps_buf_printf(b, ", %s", r->out ? "written" : "read");
-    else if (r->kind == CPS_FK_ENUM || r->kind == CPS_FK_FLAGS)
-        cps_buf_printf(b, " %s", cps_enums[r->arg].name);
-    else if (r->arg > 1)
-        cps_buf_printf(b, ", %u elements", r->arg);
-    if (r->dtype)
-        cps_buf_printf(b, "; dtype in %s%s", cps_fields[r->dtype].name,
-                       r->part == CPS_PART_LOW    ? " (low half)"
-                       : r->part == CPS_PART_HIGH ? " (high half)"
-                                                  : "");
-    if (r->source)
-        cps_buf_printf(b, "; %s says where it is", cps_fields[r->source].name);
-    if (r->dflt)
-        cps_buf_printf(b, "; 0x%x by default", r->dflt);
-}
 
 static void
 put_format(cps_buf *b, unsigned fmt)
@@ -111,13 +23,13 @@ put_format(cps_buf *b, unsigned fmt)
     const cps_format_row *row = &cps_formats[fmt];
     cps_buf_printf(b, "\n### %s\n\n%c%s. Source: %s (%s). Used by", row->name,
                    row->doc[0] >= 'a' && row->doc[0] <= 'z' ? row->doc[0] - 32 : row->doc[0],
-                   row->doc + 1, row->source, sure_word[row->sure]);
+                   row->doc + 1, row->source, cps_sure_name(row->sure));
     unsigned users = 0;
     for (unsigned i = 1; i < CPS_INSNS; i++)
         if (cps_insns[i].format == fmt)
             cps_buf_printf(b, "%s %s", users++ ? "," : "", cps_insns[i].name);
     cps_buf_printf(b, "%s.\n\n```\n", users ? "" : " every instruction");
-    put_ruler(b, fmt, "");
+    cps_doc_ruler(b, fmt, "");
     cps_buf_puts(b, "```\n");
     if (row->first == cps_formats[fmt + 1].first)
         return;
@@ -125,11 +37,11 @@ put_format(cps_buf *b, unsigned fmt)
                     "|---|---|---|---|---|---|---|\n");
     for (unsigned f = row->first; f < cps_formats[fmt + 1].first; f++) {
         const cps_field_row *r = &cps_fields[f];
-        cps_buf_printf(b, "| %c | %u | %u | `%s` | ", letter(f - row->first), r->byte,
+        cps_buf_printf(b, "| %c | %u | %u | `%s` | ", cps_doc_letter(f - row->first), r->byte,
                        r->bits / 8u, r->name);
-        put_holds(b, r);
+        cps_doc_holds(b, r);
         cps_buf_puts(b, " | ");
-        put_gens(b, r->gens);
+        cps_doc_gens(b, r->gens);
         cps_buf_printf(b, " | %c |\n", sure_letter[r->sure]);
     }
 }
@@ -140,15 +52,7 @@ static void
 put_enum(cps_buf *b, unsigned e)
 {
     cps_buf_printf(b, "| %s | %s | ", cps_enums[e].name, cps_enums[e].doc);
-    for (unsigned i = cps_enums[e].first; i < cps_enums[e + 1].first; i++) {
-        const cps_enumval_row *v = &cps_enumvals[i];
-        cps_buf_printf(b, "%s%u %s", i > cps_enums[e].first ? ", " : "", v->wire, v->name);
-        if (v->gens != CPS_IN_V234) {
-            cps_buf_puts(b, " (");
-            put_gens(b, v->gens);
-            cps_buf_putc(b, ')');
-        }
-    }
+    cps_doc_values(b, e);
     cps_buf_puts(b, " |\n");
 }
 
@@ -173,7 +77,7 @@ put_operators(cps_buf *b)
         if (!name)
             continue;
         cps_buf_printf(b, "| 0x%02X | `%s` | %s | ", w, name, word[k]);
-        put_gens(b, mask);
+        cps_doc_gens(b, mask);
         cps_buf_puts(b, " |\n");
     }
 }
@@ -195,6 +99,10 @@ put_functions(cps_buf *b)
         else
             cps_buf_puts(b, "any |\n");
     }
+    cps_buf_puts(b, "\n| set | name | functions beyond those of every set |\n|---|---|---|\n");
+    for (unsigned i = 0; cps_actset_name(i); i++)
+        cps_buf_printf(b, "| %u | `%s` | %s |\n", i, cps_actset_name(i),
+                       cps_actset_functions(i));
 }
 
 static void
@@ -218,6 +126,120 @@ put_sync(cps_buf *b)
         }
 }
 
+/* ---- rules ---- */
+
+static void
+put_kinds(cps_buf *b)
+{
+    static const char *const step[] = {
+        NULL,     "header", "sync",     "engine", "reserved bytes", "dtypes, alignment",
+        "values", "places", "patterns", "the PE", "whole streams"};
+    cps_buf_puts(
+        b,
+        "\n## Rules\n\nWhat the verifier checks, in this order, which is that of the shipped "
+        "checker. A rule that rests on an inferred fact warns; the others refuse. Operands "
+        "whose address or shape comes from a register are checked no further. `copse dis "
+        "--verify` applies them to a file.\n\n"
+        "| step | rule | code | sure | what holds |\n|---|---|---|---|---|\n");
+    for (unsigned k = 0; k < CPS_RULES; k++)
+        cps_buf_printf(b, "| %u %s | %s | %s | %c | %s |\n", cps_rules[k].step,
+                       step[cps_rules[k].step], cps_rules[k].name,
+                       cps_diag_rows[cps_rules[k].code].name, sure_letter[cps_rules[k].sure],
+                       cps_rules[k].doc);
+}
+
+static void
+put_needs(cps_buf *b, const char *name, unsigned i)
+{
+    if (!i)
+        return;
+    cps_buf_printf(b, "| %s | ", name);
+    for (unsigned first = i; cps_rule_rows[i].rule != CPS_RULES; i++) {
+        const cps_rule_row *r = &cps_rule_rows[i];
+        if (i > first)
+            cps_buf_puts(b, "; ");
+        cps_rule_say(r, b);
+        if (r->sure != CPS_SURE_C)
+            cps_buf_printf(b, " (%c)", sure_letter[r->sure]);
+    }
+    cps_buf_puts(b, " |\n");
+}
+
+static void
+put_rules(cps_buf *b)
+{
+    put_kinds(b);
+    cps_buf_puts(b,
+                 "\n### What instructions need\n\nA format's row holds for every instruction "
+                 "of the format. (S), (I): less than confirmed.\n\n"
+                 "| instruction or format | needs |\n|---|---|\n");
+    for (unsigned fmt = 0; fmt < CPS_FORMATS; fmt++) {
+        put_needs(b, cps_formats[fmt].name, cps_rule_of_format(fmt));
+        for (unsigned op = 0; op < 256; op++) {
+            cps_insn i = cps_isa_find_any((uint8_t)op);
+            if (i && cps_insns[i].format == fmt)
+                put_needs(b, cps_insns[i].name, cps_rule_of_insn(i));
+        }
+    }
+}
+
+/* ---- queue descriptors ---- */
+
+// A dword as 32 letters, bit 31 first.
+static void
+put_dwords(cps_buf *b, cps_qform form)
+{
+    for (unsigned w = 0; w < 4; w++) {
+        cps_buf_printf(b, "+%-2u ", 4 * w);
+        for (unsigned bit = 32; bit-- > 0;) {
+            unsigned f = 0, n = 0;
+            for (; f < CPS_QFIELDS; f++) {
+                const cps_qfield_row *r = &cps_qfields[f];
+                unsigned at = 32 * w + bit;
+                if (r->form == form && at >= r->at && at < (unsigned)r->at + r->bits)
+                    break;
+                n += r->form == form;
+            }
+            cps_buf_putc(b, f < CPS_QFIELDS ? cps_doc_letter(n) : '.');
+            if (bit % 4 == 0 && bit)
+                cps_buf_putc(b, ' ');
+        }
+        cps_buf_putc(b, '\n');
+    }
+}
+
+static void
+put_descriptors(cps_buf *b)
+{
+    cps_buf_puts(
+        b,
+        "\n## Descriptors of DMA queues\n\nBulk data moves by 16-byte descriptors in rings, "
+        "in pairs: one in the ring that reads, one in the ring that writes. `copse dis "
+        "--form=descriptors F` lists a file of them and `copse asm --form=descriptors` gives "
+        "it back; the bytes do not say which ring they belong to, so a second dword of 0 is "
+        "taken for S2M, and `--form=m2s` or `--form=s2m` decides. Below, bit 31 of each dword "
+        "stands first. In text, fields of one bit stand alone.\n");
+    for (unsigned form = 0; form < CPS_QFORMS; form++) {
+        unsigned n = 0;
+        cps_buf_printf(b, "\n### %s\n\n%c%s.\n\n```\n", cps_qforms[form].name,
+                       cps_qforms[form].doc[0] - 32, cps_qforms[form].doc + 1);
+        put_dwords(b, (cps_qform)form);
+        cps_buf_puts(b, "```\n\n|   | bit | bits | field | holds | sure |\n"
+                        "|---|---|---|---|---|---|\n");
+        for (unsigned f = 0; f < CPS_QFIELDS; f++) {
+            const cps_qfield_row *r = &cps_qfields[f];
+            if (r->form != form)
+                continue;
+            cps_buf_printf(b, "| %c | %u | %u | `%s` | %s%s%s | %c |\n", cps_doc_letter(n++),
+                           r->at, r->bits, r->name, r->doc, r->kind == CPS_FK_ENUM ? ": " : "",
+                           r->kind == CPS_FK_ENUM   ? cps_enums[r->arg].name
+                           : r->kind == CPS_FK_SIZE ? "; 0 is 65,536"
+                                                    : "",
+                           sure_letter[r->sure]);
+        }
+    }
+}
+
 /* ---- whole ---- */
 
 static void
@@ -231,6 +253,10 @@ put_counts(cps_buf *b)
     cps_buf_puts(b, "\n| rows | confirmed | strong | inferred |\n|---|---|---|---|\n");
     cps_buf_printf(b, "| instructions | %u | %u | %u |\n", insn[0], insn[1], insn[2]);
     cps_buf_printf(b, "| fields | %u | %u | %u |\n", field[0], field[1], field[2]);
+    unsigned rule[3] = {0};
+    for (unsigned k = 0; k < CPS_RULES; k++)
+        rule[cps_rules[k].sure]++;
+    cps_buf_printf(b, "| kinds of rules | %u | %u | %u |\n", rule[0], rule[1], rule[2]);
 }
 
 void
@@ -253,24 +279,49 @@ cps_isa_doc(cps_buf *b)
         "pattern.\n");
     put_counts(b);
     cps_buf_puts(
-        b, "\nInstructions are little-endian; steps of patterns count elements, X (fastest) "
-           "first. In the "
-           "byte maps `#` is the header, `%` the sync band, `.` reserved and zero; a letter "
-           "names the "
-           "field in the table below it. The text form is described in text.h.\n"
-           "\n## Instructions\n\n`cycles` is the timing class: N counts elements per partition "
-           "(timing.def). Records marked P are rewritten by the loader and never fetched.\n\n"
-           "| opcode | name | | engines | on | sure | format | cycles | meaning |\n"
-           "|---|---|---|---|---|---|---|---|---|\n");
+        b,
+        "\nInstructions are little-endian; steps of patterns count elements, X (fastest) "
+        "first. In the "
+        "byte maps `#` is the header, `%` the sync band, `.` reserved and zero; a letter "
+        "names the "
+        "field in the table below it.\n"
+        "\n## Text\n\nOne instruction a line (`copse dis`, `copse asm`), exact both ways; "
+        "what no row describes becomes a `.bytes` line or a `raw[byte]=` operand. Operands "
+        "that are absent have their default, 0 where the tables say nothing else.\n\n"
+        "| what | looks like |\n|---|---|\n"
+        "| line | `mnemonic [function] field=value ... [wait] [then]`, `// comment`, "
+        "`.bytes` and 128 hex digits |\n"
+        "| pattern | `bf16@sbuf[p32+0x100][1,64][64,8]`: dtype, memory, partition, byte, "
+        "steps and counts, X first; trailing dimensions of step 1 and count 1 are left out "
+        "|\n"
+        "| pattern through indices | `bf16@index:sbuf[p0+0x100]->sbuf[p0+0x4000][512]` |\n"
+        "| affine pattern | `10[1,-2][64,8]`: base, steps, counts |\n"
+        "| MX pattern | `fp8e4m3@sbuf[p0]*sbuf[p0+0x8000][512,1,4]`: data, scales, count, "
+        "step, first partition of the scales; `index:..->` in front and no step where indices "
+        "lead |\n"
+        "| address | `sbuf[p0]`, `psum[p64+0x800]`, `0x3000000`, `reg[5]` (the register "
+        "holds it), `shape:..` (steps and counts come from registers), `index:..` |\n"
+        "| address of 64 bits | the same, `reg[4,5]`, `table[7+0x40]`, `table[7+r5]`, "
+        "`var[7+0x40]` before loading, `wide:..` |\n"
+        "| scalar | `fp32@0.5`, `0x3f80`, `ptr[0x1000]` (in the partition), `reg[5]` |\n"
+        "| groups of bits | `START\\|END`, `REG:5\\|ENABLED` |\n"
+        "| wait, update | `wait S[4]>=r5`, `then E[3]++@read`; `wait2`, `then2` for the "
+        "second band of EVENT_SEMAPHORE |\n"
+        "| names | `.set NAME value`; `NAME:` for the next instruction, whose distance "
+        "`branch=NAME` takes |\n"
+        "\n## Instructions\n\n`cycles` is the timing class: N counts elements per partition "
+        "(timing.def). Records marked P are rewritten by the loader and never fetched.\n\n"
+        "| opcode | name | | engines | on | sure | format | cycles | meaning |\n"
+        "|---|---|---|---|---|---|---|---|---|\n");
     for (unsigned op = 0; op < 256; op++) {
         cps_insn i = cps_isa_find_any((uint8_t)op);
         const cps_insn_row *r = &cps_insns[i];
         if (!i)
             continue;
         cps_buf_printf(b, "| 0x%02X | %s | %s | ", op, r->name, r->pseudo ? "P" : "");
-        put_engines(b, r->engines);
+        cps_doc_engines(b, r->engines);
         cps_buf_puts(b, " | ");
-        put_gens(b, r->gens);
+        cps_doc_gens(b, r->gens);
         cps_buf_printf(b, " | %c | %s | %s | %s |\n", sure_letter[r->sure],
                        r->format == CPS_FMT_RAW ? "unknown" : cps_formats[r->format].name,
                        cps_tclass_doc((cps_tclass)r->timing), r->doc);
@@ -280,45 +331,21 @@ cps_isa_doc(cps_buf *b)
         put_format(b, fmt);
     cps_buf_puts(b, "\n## Values\n\n| enum | meaning | values |\n|---|---|---|\n");
     for (unsigned e = 0; e < CPS_ENUMS; e++)
-        put_enum(b, e);
+        if (e != CPS_ENUM_ALU_OPERATOR && e != CPS_ENUM_ACT_FUNCTION) // below, with more
+            put_enum(b, e);
     put_sync(b);
     put_operators(b);
     put_functions(b);
-    cps_buf_puts(b, "\n## Adding an instruction\n\n"
-                    "1. insn.def: one INSN row; format.def: a FORMAT row with its FIELD, SLOT "
-                    "and TYPED rows "
-                    "when the layout is new; rule.def: what no field's kind says.\n"
-                    "2. The simulator: the function that the semantics column names, when it "
-                    "is a new one.\n"
-                    "3. tests/golden/isa.tsv: a vector. The tests then cover text both ways, "
-                    "the verifier and "
-                    "the table; `isadoc` rewrites this page.\n");
-}
-
-void
-cps_isa_doc_insn(cps_insn i, cps_buf *b)
-{
-    const cps_insn_row *r = &cps_insns[i];
-    unsigned fmt = r->format, first = cps_formats[fmt].first;
-    cps_buf_printf(b, "%s  opcode 0x%02x  %s%s\n  %s\n  engines: ", r->name, r->opcode,
-                   sure_word[r->sure], r->pseudo ? "  pseudo record" : "", r->doc);
-    put_engines(b, r->engines);
-    cps_buf_puts(b, "   on: ");
-    put_gens(b, r->gens);
-    cps_buf_printf(b, "\n  cycles: %s\n  format %s: %s (%s)\n\n",
-                   cps_tclass_doc((cps_tclass)r->timing), cps_formats[fmt].name,
-                   cps_formats[fmt].doc, cps_formats[fmt].source);
-    put_ruler(b, fmt, "  ");
-    for (unsigned f = first; f < cps_formats[fmt + 1].first; f++) {
-        cps_buf_printf(b, "  %c %2u  %-22s ", letter(f - first), cps_fields[f].byte,
-                       cps_fields[f].name);
-        put_holds(b, &cps_fields[f]);
-        if (cps_fields[f].gens != r->gens) {
-            cps_buf_puts(b, "; ");
-            put_gens(b, cps_fields[f].gens);
-        }
-        if (cps_fields[f].sure != CPS_SURE_C)
-            cps_buf_printf(b, "; %s", sure_word[cps_fields[f].sure]);
-        cps_buf_putc(b, '\n');
-    }
+    put_rules(b);
+    put_descriptors(b);
+    cps_buf_puts(b,
+                 "\n## Adding an instruction\n\n"
+                 "1. insn.def: one INSN row; format.def: a FORMAT row with its FIELD, SLOT "
+                 "and TYPED rows "
+                 "when the layout is new; rule.def: what no field's kind says.\n"
+                 "2. The simulator: the function that the semantics column names, when it "
+                 "is a new one.\n"
+                 "3. tests/golden/isa-more.tsv: a vector. The tests then cover text both ways, "
+                 "the verifier and "
+                 "the table; `isadoc` rewrites this page.\n");
 }

@@ -229,17 +229,27 @@ cps_isa_reserved(unsigned fmt, cps_gen g)
     return ~known;
 }
 
-bool
-cps_isa_fits(const cps_bundle *b, cps_gen g)
+void
+cps_isa_fit_init(cps_isa_fit *f, cps_gen g)
 {
-    cps_insn id = cps_isa_find(b->b[0], g);
-    if (!id)
-        return false;
-    uint64_t free = cps_isa_reserved(cps_insns[id].format, g);
-    for (; free; free &= free - 1)
-        if (b->b[__builtin_ctzll(free)])
-            return false;
-    return true;
+    f->g = g;
+    for (unsigned fmt = 0; fmt < CPS_FORMATS; fmt++) {
+        uint64_t free = cps_isa_reserved(fmt, g);
+        for (unsigned i = 0; i < CPS_BUNDLE_BYTES; i++)
+            ((uint8_t *)f->zero[fmt])[i] = free >> i & 1 ? 0xFF : 0;
+    }
+}
+
+bool
+cps_isa_fits(const cps_isa_fit *f, const cps_bundle *b)
+{
+    cps_insn id = cps_isa_find(b->b[0], f->g);
+    uint64_t word, bad = 0;
+    for (unsigned i = 0; i < CPS_BUNDLE_BYTES / 8; i++) {
+        memcpy(&word, b->b + 8 * i, 8);
+        bad |= word & f->zero[cps_insns[id].format][i];
+    }
+    return id && !bad;
 }
 
 /* ---- single fields ---- */

@@ -175,8 +175,13 @@ cps_isa_there(const cps_bundle *b, const cps_field_row *r)
  * covered. Fields of later generations count as covered: the opcode says those. */
 uint64_t cps_isa_reserved(unsigned format, cps_gen g);
 /* Whether the opcode exists on the generation and reserved bytes are 0: the quick part of
- * cps_isa_verify (text.h). */
-bool cps_isa_fits(const cps_bundle *b, cps_gen g);
+ * cps_isa_verify (text.h), with masks made once for many bundles. */
+typedef struct cps_isa_fit {
+    cps_gen g;
+    uint64_t zero[CPS_FORMATS][CPS_BUNDLE_BYTES / 8]; /* bits that must be 0 */
+} cps_isa_fit;
+void cps_isa_fit_init(cps_isa_fit *f, cps_gen g);
+bool cps_isa_fits(const cps_isa_fit *f, const cps_bundle *b);
 
 /* Plain fields up to 64 bits: raw bits, zero-extended. F32 fields hold the binary32 bits. */
 uint64_t cps_isa_get(const cps_bundle *b, cps_field f);
@@ -273,6 +278,8 @@ int cps_actfn_parse(const char *s);
 /* Table set that holds a function: its index, -1 when the function is in every set. */
 int cps_actfn_set(unsigned wire);
 const char *cps_actset_name(unsigned set); /* NULL when unknown */
+/* Functions that a set has beyond those of every set, blank-separated; NULL when unknown. */
+const char *cps_actset_functions(unsigned set);
 int cps_actset_parse(const char *name);    /* -1 when unknown */
 
 /* Classes of ALU operators, as the shipped validator has them (alu.def). */

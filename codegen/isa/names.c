@@ -87,6 +87,11 @@ static const char *const act_set[] = {
 #include "codegen/isa/act.def"
 };
 
+static const char *const act_set_has[] = {
+#define CPS_ACTSET(i, name, functions) [i] = functions,
+#include "codegen/isa/act.def"
+};
+
 const char *
 cps_actfn_name(unsigned wire)
 {
@@ -113,6 +118,12 @@ const char *
 cps_actset_name(unsigned set)
 {
     return set < cps_countof(act_set) ? act_set[set] : NULL;
+}
+
+const char *
+cps_actset_functions(unsigned set)
+{
+    return set < cps_countof(act_set_has) ? act_set_has[set] : NULL;
 }
 
 int

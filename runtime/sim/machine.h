@@ -4,6 +4,7 @@
 #define CPS_SIM_MACHINE_H
 
 #include "runtime/base/map.h"
+#include "codegen/isa/desc.h"
 #include "codegen/isa/text.h"
 #include "runtime/sim/sim.h"
 
@@ -172,12 +173,6 @@ typedef struct semaphore {
 
 /* ---- DMA ---- */
 
-/* One hardware descriptor as the public kernel driver's headers lay it out (udma.h). */
-typedef struct desc16 {
-    uint32_t w0, w1;
-    uint64_t addr;
-} desc16;
-
 /* One side of a transfer: a pattern in simulated addresses, innermost dimension first, size[0]
  * contiguous bytes. */
 typedef struct side {
@@ -204,7 +199,7 @@ typedef struct packet {
 } packet;
 
 typedef struct ring {
-    CPS_VEC(desc16) m2s, s2m; /* sources and destinations, pairwise */
+    CPS_VEC(cps_qdesc) m2s, s2m; /* sources and destinations, pairwise */
     CPS_VEC(uint64_t) lin;    /* TRANSPOSE: first element of the destination's order */
     CPS_VEC(packet) packets;
     rectvec reads, writes;

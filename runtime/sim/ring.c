@@ -4,7 +4,7 @@
  * overview), so a tile of few partitions uses few engines; HBM to HBM goes by contiguous
  * shares.
  *
- * Bit layout of a descriptor as in the public kernel driver's headers (udma.h). */
+ * The bits of a descriptor are rows of desc.def. */
 #include "runtime/sim/machine.h"
 
 /* Simulated physical map: on-chip memory where the gen3 driver maps a core's window, variables
@@ -15,12 +15,13 @@ enum {
     PAGE = 4096,
     PACKET_DESCS = 64, /* of one packet (driver: max descriptors per packet) */
     BLOCK_DESCS = 1 << 22,
-    W1_PLAIN = 0x01080003,   /* first and last block, copy, CME: a plain copy */
-    W1_COMPUTE = 0x02080003, /* the same through the compute block (CCE) */
-    W0_FIRST = 1 << 26,
-    W0_LAST = 1 << 27,
-    W0_PHASE = 1 << 24
+    W0_ALONE = CPS_QBITS(M2S, ring, 1) | CPS_QBITS(M2S, first, 1) | CPS_QBITS(M2S, last, 1),
+    W1_BLOCK = CPS_QBITS(M2S, first_block, 1) | CPS_QBITS(M2S, last_block, 1) |
+               CPS_QBITS(M2S, copy, 1),
+    W1_PLAIN = W1_BLOCK | CPS_QBITS(M2S, op, CPS_QDESC_OP_CME),
+    W1_COMPUTE = W1_BLOCK | CPS_QBITS(M2S, op, CPS_QDESC_OP_CCE)
 };
+_Static_assert(W1_PLAIN == 0x01080003, "the driver's plain copy");
 
 uint64_t
 addr_of_sb(int64_t off)
@@ -232,9 +233,9 @@ emit(cps_sim *s, block *b, unsigned ring_no, uint32_t item_no, uint64_t from, ui
         return;
     bool plain = b->items.data[item_no].op == CPS_DESC_COPY;
     uint32_t w1 = plain ? W1_PLAIN : W1_COMPUTE;
-    desc16 src = {fbytes & 0xFFFF, w1, from}, dst = {tbytes & 0xFFFF, 0, to};
-    src.w0 |= W0_PHASE | W0_FIRST | W0_LAST; // 0 in the length bits is 65,536
-    dst.w0 |= W0_PHASE | W0_FIRST | W0_LAST;
+    // 0 in the length bits is 65,536
+    cps_qdesc src = {W0_ALONE | CPS_QBITS(M2S, length, fbytes & 0xFFFF), w1, from};
+    cps_qdesc dst = {W0_ALONE | CPS_QBITS(S2M, length, tbytes & 0xFFFF), 0, to};
     cps_vec_push(b->arena, &r->m2s, src);
     cps_vec_push(b->arena, &r->s2m, dst);
     if (lin)

@@ -75,10 +75,8 @@ move_packet(cps_sim *s, const xfer *x, unsigned ring_no, const packet *p)
     bool watch = s->opts.checks & CPS_CHECK_UNINIT;
     uint32_t n = s->opts.no_data ? 0 : p->n;
     for (uint32_t k = p->first; k < p->first + n; k++) {
-        const desc16 *sd = &r->m2s.data[k], *dd = &r->s2m.data[k];
-        uint32_t fl = sd->w0 & 0xFFFF, tl = dd->w0 & 0xFFFF;
-        fl = fl ? fl : 65536;
-        tl = tl ? tl : 65536;
+        const cps_qdesc *sd = &r->m2s.data[k], *dd = &r->s2m.data[k];
+        uint32_t fl = cps_qdesc_bytes(sd), tl = cps_qdesc_bytes(dd);
         uint8_t *fi, *ti, *from, *to = addr_bytes(s, dd->addr, tl, &ti);
         if (it->op == CPS_DESC_TRANSPOSE) {
             int64_t m = (int64_t)r->lin.data[k], es = it->elem;

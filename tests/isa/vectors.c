@@ -8,6 +8,7 @@
 
 static cps_diags *diags;
 static golden v[GOLDEN_MOST];
+static cps_isa_fit fit[CPS_GENS];
 
 static void
 say(const char *what, const golden *x, cps_gen g)
@@ -56,9 +57,9 @@ verdict(const golden *x, cps_gen g, unsigned *warned)
         say("warned", x, g);
     }
     if (!legal && cps_isa_find(x->b.b[0], g) == CPS_INSN_NONE)
-        CHECK(!cps_isa_fits(&x->b, g));
+        CHECK(!cps_isa_fits(&fit[g], &x->b));
     if (legal)
-        CHECK(cps_isa_fits(&x->b, g));
+        CHECK(cps_isa_fits(&fit[g], &x->b));
 }
 
 // name@byte=hex of the meaning: the bytes are there, and so is a field of that name and size.
@@ -96,6 +97,8 @@ int
 main(void)
 {
     diags = cps_diags_create();
+    for (unsigned g = 0; g < CPS_GENS; g++)
+        cps_isa_fit_init(&fit[g], (cps_gen)g);
     unsigned n = golden_read_all(v), warned = 0, derived = 0;
     CHECK_INT(n, GOLDEN_COUNT + GOLDEN_MORE_COUNT);
     bool format[CPS_FORMATS] = {false};

@@ -1,0 +1,19 @@
+/* What asm and dis share with their further forms: descriptors, and checks of a listing. */
+#ifndef CPS_FRONTEND_TEXT_CHECK_H
+#define CPS_FRONTEND_TEXT_CHECK_H
+
+#include "frontend/cli.h"
+
+#include "codegen/isa/desc.h"
+
+/* The rules of each record and of the whole stream. Findings stand at the record's line of the
+ * listing, numbered from 1. False when there was an error. */
+bool cps_check_stream(cps_cli *c, const char *name, cps_gen g, const cps_bundle *b, size_t n);
+
+/* Whether --form names descriptors; *form: which, CPS_QFORMS to tell them by their bytes. Clears
+ * *ok after E1104. */
+bool cps_form_is_desc(cps_cli *c, cps_qform *form, bool *ok);
+cps_exit cps_asm_desc(cps_cli *c);
+cps_exit cps_dis_desc(cps_cli *c, cps_qform form);
+
+#endif
