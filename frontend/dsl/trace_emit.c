@@ -282,12 +282,35 @@ cps_tr_in_view(cps_tracer *t, cps_tinst *i, cps_tview v, cps_trstore *s, cps_spa
     return true;
 }
 
+// Whether two positions of a view are the same element: a step is shorter than what the smaller
+// steps reach.
+static bool
+overlaps(const cps_tview *v)
+{
+    for (int i = 0; i < v->nd; i++) {
+        int64_t reach = 0;
+        for (int k = 0; k < v->nd; k++)
+            if (k != i &&
+                (v->d[k].step < v->d[i].step || (v->d[k].step == v->d[i].step && k > i)))
+                reach += v->d[k].step * (v->d[k].num - 1);
+        if (v->d[i].num > 1 && v->d[i].step <= reach)
+            return true;
+    }
+    return false;
+}
+
 bool
 cps_tr_out_view(cps_tracer *t, cps_tinst *i, cps_tview v, cps_trstore *s, cps_span at)
 {
     if (!s->can_write)
         return cps_eval_error(&t->ev, CPS_E4301, at, "`%s` is an operand and cannot be written",
                               s->name);
+    if (overlaps(&v))
+        return cps_eval_error(
+            &t->ev, CPS_E4301, at,
+            "this view of `%s` has an element at several positions and cannot "
+            "be written",
+            s->name);
     if (compute(i) && !cps_tr_start(t, &v, at))
         return false;
     if (s->space == CPS_PSUM && i->op != CPS_T_MATMUL)

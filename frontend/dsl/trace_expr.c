@@ -468,6 +468,23 @@ repeated(cps_tracer *t, const cps_ast_call *e, const cps_arg *arg, uint32_t n, c
     return CPS_HOOK_DONE;
 }
 
+static cps_hook
+windows(cps_tracer *t, const cps_ast_call *e, const cps_arg *arg, uint32_t n, cps_cv *out)
+{
+    const cps_view *v = n ? cps_tr_view(arg[0].v) : NULL;
+    cps_view o;
+    cps_view_err err;
+
+    if (!v || n != 2 || arg[1].v.kind != CPS_V_INT)
+        return wrong(&t->ev, e, "windows(x, n)");
+    if (!cps_view_windows(&o, v, arg[1].v.u.i, t->keep, &err)) {
+        cps_tr_fail(t, e->head.span, &err);
+        return CPS_HOOK_FAIL;
+    }
+    *out = cps_tr_view_value(t, &o);
+    return CPS_HOOK_DONE;
+}
+
 static bool
 has_axis(const cps_arg *arg, uint32_t n)
 {
@@ -507,6 +524,8 @@ cps_tr_call(cps_eval *ev, const cps_ast_call *e, const cps_ast_name *name, const
         return apply(t, e, arg, n, out);
     if (cps_streq(s, "repeat"))
         return repeated(t, e, arg, n, out);
+    if (cps_streq(s, "windows"))
+        return windows(t, e, arg, n, out);
     if (cps_streq(s, "bytes") && n == 1 && cps_tr_view(arg[0].v)) {
         const cps_view *v = cps_tr_view(arg[0].v);
         int64_t b = cps_dtype_bytes(v->dtype);

@@ -474,6 +474,31 @@ cps_view_repeat(cps_view *out, const cps_view *v, int64_t n, int axis, cps_arena
 }
 
 bool
+cps_view_windows(cps_view *out, const cps_view *v, int64_t n, cps_arena *a, cps_view_err *e)
+{
+    int k = v->nd - 1;
+
+    *out = *v;
+    if (k < 0 || (v->space != CPS_HBM && k == v->paxis))
+        return fail(e, CPS_E3105, "windows slide along a free axis, the last one");
+    if (k + 1 == CPS_VIEW_AXES)
+        return fail(e, CPS_E3108, "the view has too many axes");
+    cps_vaxis *x = &out->ax[k];
+    cps_vaxis_tidy(x);
+    if (x->nl != 1)
+        return fail(e, CPS_E3108, "windows need an axis of one step");
+    if (n < 1 || n > x->num)
+        return fail(e, CPS_E3104,
+                    cps_arena_printf(a, "no window of %lld fits %lld elements", (long long)n,
+                                     (long long)x->num));
+    int64_t step = x->l[0].step, many = x->num - n + 1;
+    x[0] = (cps_vaxis){.num = many, .nl = 1, .l = {{step, many}}};
+    x[1] = (cps_vaxis){.num = n, .nl = 1, .l = {{step, n}}};
+    out->nd++;
+    return true;
+}
+
+bool
 cps_view_unfold(cps_view *out, const cps_view *v, int64_t lo, int64_t n, cps_view_err *e)
 {
     int k = v->paxis;

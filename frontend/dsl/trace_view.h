@@ -106,6 +106,9 @@ bool cps_view_bits(cps_view *out, const cps_view *v, cps_dtype t, cps_arena *a,
                    cps_view_err *e);
 bool cps_view_repeat(cps_view *out, const cps_view *v, int64_t n, int axis, cps_arena *a,
                      cps_view_err *e);
+/* The last axis, of N elements, as N - n + 1 windows of n that overlap. */
+bool cps_view_windows(cps_view *out, const cps_view *v, int64_t n, cps_arena *a,
+                      cps_view_err *e);
 /* Rows [lo, lo + n) of a folded partition axis: one fold (or part of one), or whole folds, then
  * as rows of one fold with the folds as a new axis behind them. */
 bool cps_view_unfold(cps_view *out, const cps_view *v, int64_t lo, int64_t n, cps_view_err *e);

@@ -212,6 +212,11 @@ patterns(void)
     CHECK_STR(cps_view_text(A, &o), "hbm bf16 +0 [6:40, 5:8*3:0, 8:1]");
     CHECK(!cps_view_repeat(&o, &t, 3, 0, A, &err) && err.code == CPS_E3105);
     CHECK(!cps_view_repeat(&o, &t, 0, 1, A, &err) && !cps_view_repeat(&o, &t, 2, 3, A, &err));
+    CHECK(cps_view_windows(&o, &t, 3, A, &err));
+    CHECK_STR(cps_view_text(A, &o), "sbuf fp32 p0 +0 [#64, 3:10, 8:1, 3:1]");
+    CHECK(cps_view_windows(&o, &t, 10, A, &err) && o.ax[2].num == 1);
+    CHECK(!cps_view_windows(&o, &t, 11, A, &err) && err.code == CPS_E3104);
+    CHECK(!cps_view_windows(&o, &t, 0, A, &err) && err.code == CPS_E3104);
 }
 
 static void
