@@ -24,6 +24,7 @@ typedef struct job {
     uint32_t inst;
     uint8_t engine;
     bool dma, store, done;
+    uint8_t ports; // bit per port that it takes
     cps_ps occupy; // the engine, or the queue of a transfer
     cps_ps length; // until others see the result, at best
     cps_ps cross, self, bytes_ps;
@@ -105,6 +106,26 @@ static cps_ps
 ns(double v)
 {
     return (cps_ps)(v * 1000.0);
+}
+
+// v2: DVE shares its way to SBUF with POOL, and its way to PSUM with ACT.
+enum { PORT_SBUF, PORT_PSUM, PORTS };
+static const uint8_t port_rival[PORTS] = {CPS_POOL, CPS_ACT};
+
+// Ports that the last operation takes on its engine.
+static uint8_t
+ports_of(const order *o, unsigned engine)
+{
+    const cps_mop *m = &o->p.ops.data[o->p.ops.n - 1];
+    const bool shared[PORTS] = {o->g->t->sbuf_shared_port, o->g->t->psum_shared_port};
+    uint8_t ports = 0;
+    for (uint32_t k = 0; k < m->nacc; k++) {
+        cps_space s = o->p.accs.data[m->acc + k].space;
+        int p = s == CPS_SBUF ? PORT_SBUF : s == CPS_PSUM ? PORT_PSUM : PORTS;
+        if (p < PORTS && shared[p] && (engine == CPS_DVE || engine == port_rival[p]))
+            ports |= (uint8_t)(1u << p);
+    }
+    return ports;
 }
 
 static void
@@ -199,6 +220,7 @@ build(order *o, uint32_t from, uint32_t to)
             dma_cost(o, x, j);
         else
             unit_cost(o, x, j);
+        j->ports = j->dma ? 0 : ports_of(o, x->engine);
         found.n = 0;
         cps_deps_find(o->deps, i, &found);
         for (uint32_t k = 0; k < found.n; k++)
@@ -228,12 +250,23 @@ typedef struct lane {
     CPS_VEC(uint32_t) jobs; // of one engine, in the order written
     uint32_t head;          // first not placed
     cps_ps free;            // the engine
+    cps_ps port[PORTS];     // until when it holds a shared port
     cps_ps queue;           // what starts its transfers
     bool stale;             // the choice below must be made again
     bool some;
     uint32_t best;
     cps_ps when;
 } lane;
+
+// The earliest moment from `at` on when nobody else holds a port the job needs.
+static cps_ps
+port_free(const lane *lanes, const job *j, cps_ps at)
+{
+    for (int p = 0; p < PORTS; p++)
+        if (j->ports >> p & 1)
+            at = CPS_MAX(at, lanes[j->engine == CPS_DVE ? port_rival[p] : CPS_DVE].port[p]);
+    return at;
+}
 
 // When a job could start. Of what it waits for and is not placed yet, at best: each starts as
 // soon as its engine is free.
@@ -248,7 +281,7 @@ earliest(const order *o, const lane *lanes, const job *j)
         if (!w->done)
             at = CPS_MAX(at, CPS_MAX(lanes[w->engine].free, w->ready) + w->length);
     }
-    return at;
+    return port_free(lanes, j, at);
 }
 
 // The job the lane takes next and when it starts, if one can be placed. A later job overtakes
@@ -284,7 +317,7 @@ choose(const order *o, const lane *lanes, lane *l)
 // all are held up, the one let go first. Transfers keep the order written. Published kernels
 // fit a look-ahead of 32 to 64, and their dependent vector instructions stand back to back.
 static void
-choose_ahead(const order *o, lane *l)
+choose_ahead(const order *o, const lane *lanes, lane *l)
 {
     uint32_t seen = 0;
     cps_ps best = 0;
@@ -295,7 +328,7 @@ choose_ahead(const order *o, lane *l)
             continue;
         seen++;
         if (j->missing == 0) {
-            cps_ps at = CPS_MAX(l->free, j->ready);
+            cps_ps at = port_free(lanes, j, CPS_MAX(l->free, j->ready));
             if (!l->some || at < best) {
                 l->some = true;
                 l->best = l->jobs.data[i];
@@ -338,6 +371,11 @@ place_job(order *o, lane *lanes, lane *l, cps_ps *pipe)
         w->missing--;
         lanes[w->engine].stale = true;
     }
+    for (int p = 0; p < PORTS; p++)
+        if (j->ports >> p & 1) {
+            l->port[p] = when + j->occupy;
+            lanes[j->engine == CPS_DVE ? port_rival[p] : CPS_DVE].stale = true;
+        }
     l->stale = true;
     while (l->head < l->jobs.n && o->jobs[l->jobs.data[l->head]].done)
         l->head++;
@@ -359,7 +397,8 @@ schedule(order *o, uint32_t from, uint32_t to)
         lane *l = NULL;
         for (int e = 0; e < CPS_ENGINES; e++) {
             if (lanes[e].stale)
-                o->g->o.lookahead ? choose_ahead(o, &lanes[e]) : choose(o, lanes, &lanes[e]);
+                o->g->o.lookahead ? choose_ahead(o, lanes, &lanes[e])
+                                  : choose(o, lanes, &lanes[e]);
             if (lanes[e].some && (!l || lanes[e].when < l->when))
                 l = &lanes[e];
         }
