@@ -6,6 +6,58 @@
 
 /* ---- what the streams use ---- */
 
+static const struct {
+    cps_insn insn;
+    uint64_t features;
+} by_insn[] = {
+    {CPS_INSN_ACTIVATION_TABLE_LOAD, CPS_NEFF_DYNAMIC_PWP},
+    {CPS_INSN_PSEUDO_LOAD_ACT_FUNC_SET, CPS_NEFF_DYNAMIC_PWP},
+    {CPS_INSN_PSEUDO_FUNCTION_CALL, CPS_NEFF_FUNCTIONS},
+    {CPS_INSN_PSEUDO_SWAP_QUEUE_SET, CPS_NEFF_QUEUE_SETS},
+};
+
+/* Formats whose descriptors the device makes, and the types that tell whether they cast. */
+static const struct {
+    cps_format format;
+    uint64_t features;
+    cps_field in, out;
+} by_format[] = {
+    {CPS_FMT_DMA_DIRECT2D, CPS_NEFF_DGE, CPS_F_DMA_DIRECT2D_in_dtype,
+     CPS_F_DMA_DIRECT2D_out_dtype},
+    {CPS_FMT_DMA_INDIRECT1D, CPS_NEFF_DGE | CPS_NEFF_VECTOR_DGE, CPS_F_DMA_INDIRECT1D_in_dtype,
+     CPS_F_DMA_INDIRECT1D_out_dtype},
+    {CPS_FMT_DMA_DIRECT2D_XPOSE, CPS_NEFF_DGE, CPS_F_NONE, CPS_F_NONE},
+    {CPS_FMT_DMA_GATHER_XPOSE, CPS_NEFF_DGE | CPS_NEFF_VECTOR_DGE, CPS_F_NONE, CPS_F_NONE},
+};
+
+static void
+scan_record(cps_packer *c, cps_engine e, const cps_bundle *b)
+{
+    cps_insn x = cps_isa_find(b->b[0], c->k->gen);
+    if (x == CPS_INSN_NONE)
+        return;
+    for (unsigned i = 0; i < cps_countof(by_insn); i++)
+        if (by_insn[i].insn == x)
+            c->features |= by_insn[i].features;
+    for (unsigned i = 0; i < cps_countof(by_format); i++) {
+        if (by_format[i].format != (cps_format)cps_insns[x].format)
+            continue;
+        c->features |= by_format[i].features | (e == CPS_POOL ? 0 : CPS_NEFF_HW_DGE);
+        if (by_format[i].in &&
+            cps_isa_get(b, by_format[i].in) != cps_isa_get(b, by_format[i].out))
+            c->features |= CPS_NEFF_DGE_CAST;
+    }
+    if (x == CPS_INSN_ACTIVATION_TABLE_LOAD)
+        c->sets |= 1u << (cps_isa_get(b, CPS_F_CTRL_TL_set) & 31);
+    if (x == CPS_INSN_PSEUDO_LOAD_ACT_FUNC_SET) {
+        char name[33] = {0};
+        memcpy(name, b->b + cps_fields[CPS_F_PSEUDO_LOAD_ACT_FUNC_SET_table].byte, 32);
+        int set = cps_actset_parse(name);
+        if (set >= 0)
+            c->sets |= 1u << (set & 31);
+    }
+}
+
 static void
 scan(cps_packer *c)
 {
@@ -19,22 +71,9 @@ scan(cps_packer *c)
     for (uint32_t i = 0; i < k->descs.n; i++)
         if (CPS_MAX(k->descs.data[i].nfrom, k->descs.data[i].nto) > 2)
             c->features |= CPS_NEFF_HIGH_DIM;
-    for (int e = 0; e < CPS_ENGINES; e++) {
-        for (uint32_t i = 0; i < k->stream[e].code.n; i++) {
-            const cps_bundle *b = &k->stream[e].code.data[i];
-            cps_insn x = cps_isa_find(b->b[0], k->gen);
-            cps_format f = x == CPS_INSN_NONE ? CPS_FORMATS : (cps_format)cps_insns[x].format;
-            if (f == CPS_FMT_DMA_DIRECT2D || f == CPS_FMT_DMA_INDIRECT1D ||
-                f == CPS_FMT_DMA_DIRECT2D_XPOSE || f == CPS_FMT_DMA_GATHER_XPOSE)
-                c->features |= e == CPS_POOL ? CPS_NEFF_DGE : CPS_NEFF_DGE | CPS_NEFF_HW_DGE;
-            if (f == CPS_FMT_DMA_INDIRECT1D)
-                c->features |= CPS_NEFF_VECTOR_DGE;
-            if (x == CPS_INSN_ACTIVATION_TABLE_LOAD) {
-                c->features |= CPS_NEFF_DYNAMIC_PWP;
-                c->sets |= 1u << (cps_isa_get(b, CPS_F_CTRL_TL_set) & 31);
-            }
-        }
-    }
+    for (int e = 0; e < CPS_ENGINES; e++)
+        for (uint32_t i = 0; i < k->stream[e].code.n; i++)
+            scan_record(c, (cps_engine)e, &k->stream[e].code.data[i]);
 }
 
 /* ---- which program, which borders ---- */

@@ -67,6 +67,31 @@ test_round_trip(void)
     kb_free(&b);
 }
 
+/* Feature bits and table sets follow from the records. */
+static void
+test_features(void)
+{
+    kb b = kb_new("trn3");
+    pk_kernel(&b);
+    kb_put(&b, CPS_ACT, kb_insn(&b, CPS_INSN_PSEUDO_FUNCTION_CALL));
+    kb_put(&b, CPS_POOL, kb_insn(&b, CPS_INSN_PSEUDO_SWAP_QUEUE_SET));
+    cps_bundle x = kb_insn(&b, CPS_INSN_DMA_INDIRECT),
+               t = kb_insn(&b, CPS_INSN_PSEUDO_LOAD_ACT_FUNC_SET);
+    cps_isa_set(&x, CPS_F_DMA_INDIRECT1D_in_dtype, wire(CPS_DT_BF16));
+    cps_isa_set(&x, CPS_F_DMA_INDIRECT1D_out_dtype, wire(CPS_DT_FP32));
+    kb_put(&b, CPS_POOL, x);
+    memcpy(t.b + cps_fields[CPS_F_PSEUDO_LOAD_ACT_FUNC_SET_table].byte, cps_actset_name(2),
+           strlen(cps_actset_name(2)));
+    kb_put(&b, CPS_ACT, t);
+    cps_neff *f = cps_neff_pack(b.a, pk_package(&b, b.k), "kernel_0", b.d);
+    CHECK_INT(f ? f->head.feature_bits : 0, 0x10 | 0x20 | 0x40 | 0x200 | 0x800 | 0x1000 |
+                                                0x8000 | 0x10000 | 0x200000 | 0x1000000);
+    const cps_neff_member *m = f ? cps_neff_find(f, "sg00/act.json") : NULL;
+    CHECK(m && strstr((const char *)m->data, cps_actset_name(1)) &&
+          strstr((const char *)m->data, cps_actset_name(2)));
+    kb_free(&b);
+}
+
 /* What is handed through and what changes in place is an alias, and the latter is not run. */
 static void
 test_aliases(void)
@@ -184,6 +209,7 @@ int
 main(int argc, char **argv)
 {
     test_round_trip();
+    test_features();
     test_aliases();
     test_damage(argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 1500);
     return CHECK_DONE();
