@@ -7,7 +7,7 @@
 #include "ir/tile.h"
 #include "runtime/base/file.h"
 #include "runtime/base/npy.h"
-#include "runtime/pkg/kbin.h"
+#include "runtime/pkg/neff_pack.h"
 
 static bool
 file(const char *path, cps_buf *out)
@@ -133,6 +133,22 @@ seed_kbin(cps_arena *a, cps_buf *out)
     if (k)
         cps_kbin_pack(k, out);
     return k != NULL;
+}
+
+/* With a plain tar, so that what is changed gets through to the members. */
+bool
+seed_neff(cps_arena *a, cps_buf *out)
+{
+    cps_package *p = cps_package_new(a, "seed", "trn2");
+    cps_pkernel k = {.name = "seed", .bound = "memory", .kbin = kernel(a)};
+    cps_diags *d = cps_diags_create();
+    cps_vec_push(a, &p->kernels, k);
+    cps_neff *f = k.kbin ? cps_neff_pack(a, p, "seed", d) : NULL;
+    if (f)
+        f->head.pkg_version = 1;
+    bool ok = f && cps_neff_write(f, out, d);
+    cps_diags_destroy(d);
+    return ok;
 }
 
 bool
