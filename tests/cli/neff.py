@@ -162,8 +162,8 @@ got = tree(f"{TMP}/all")
 check({k: v for k, v in got.items() if k != "neff_header.bin"} == {n: b for n, b in files if b is not None}, "unpacked members")
 check(got["neff_header.bin"] == golden[:HEAD], "the header is kept")
 pe = copse("dis", f"{TMP}/all/sg00/pe.bin").stdout.decode()
-for word in ("wait S[10]>0", "then S[22]++@complete", "input_tensor_id=3", "output_tensor_id=4", "num_elements=32", "fp32"):
-    check(word in pe, f"'{word}' not in {pe}")
+check(pe == "PSEUDO_TRIGGER_COLLECTIVE op=add dtype=fp32 input_tensor_id=3 output_tensor_id=4 num_elements=32 ctype=ALL_REDUCE "
+            "wait S[10]>0 then S[22]++@complete\n", f"the collective: {pe}")  # of group 0, at offsets 0
 pool = copse("dis", f"{TMP}/all/sg00/pool.bin").stdout.decode().split("\n")
 check('queue="q_gradient_in"' in pool[0] and 'queue="q_gradient_out" wait S[22]>0' in pool[1] and "S[11]>0" in pool[2], f"{pool}")
 
