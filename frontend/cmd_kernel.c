@@ -325,7 +325,7 @@ run(cps_cli *c)
         ok = cps_execute_kernel(c, &inst, bin.kbin, in, nin, out, nout, checks, &rep);
     }
     if (!ok)
-        return cps_cli_failed(c);
+        return rep.stopped ? CPS_OK : cps_cli_failed(c);
 
     if (cmp || cps_cli_has(c, CPS_OPT_SAVEIO)) {
         if (!cps_execute_ref(c, m, body, in, nin, ref, nout, fp32))

@@ -278,7 +278,7 @@ cps_cmd_run(cps_cli *c)
             cps_compare(out[k].name, cps_io_values(c->arena, &out[k]), ref[k].exact,
                         cps_type_count(&out[k].type), cps_model_rtol(graph, on), 1e-5, &rep.err);
     }
-    cps_exit code = ok ? finish(c, &rep, p, each, out, nout) : cps_cli_failed(c);
+    cps_exit code = ok ? finish(c, &rep, p, each, out, nout) : rep.stopped ? CPS_OK : cps_cli_failed(c);
     cps_cli_flush(c);
     cps_package_close(p);
     cps_model_close(&m);
@@ -311,7 +311,7 @@ cps_cmd_sim(cps_cli *c)
                     each[i].sim.time_ps
                         ? 1e5 * each[i].roof.roofline_ns / (double)each[i].sim.time_ps
                         : 0);
-    cps_exit code = ok ? finish(c, &rep, p, each, out, p->outputs.n) : cps_cli_failed(c);
+    cps_exit code = ok ? finish(c, &rep, p, each, out, p->outputs.n) : rep.stopped ? CPS_OK : cps_cli_failed(c);
     cps_cli_flush(c);
     cps_package_close(p);
     return code;

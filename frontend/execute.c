@@ -1,5 +1,6 @@
 /* Running on the simulator and by the reference evaluator. The host's part is execute_host.c. */
 #include "frontend/execute.h"
+#include "frontend/debug.h"
 #include "frontend/views.h"
 
 #include <stdio.h>
@@ -119,6 +120,20 @@ prove(cps_cli *c, cps_sim *s, unsigned checks, cps_report *rep)
     return ok;
 }
 
+/* One run, under the debugger when there is one; `note` is said after a failure. */
+static bool
+run_once(cps_cli *c, cps_sim *s, cps_debug *g, const char *kernel, cps_sim_opts *o,
+         cps_sim_report *sr, cps_report *rep, const char *note)
+{
+    if (!cps_debug_attach(g, s, kernel, o))
+        return false;
+    bool ok = cps_sim_run(s, o, sr, c->diags);
+    rep->stopped = cps_debug_quit(g);
+    if (!ok && !rep->stopped && note)
+        cps_note(c->diags, CPS_NOSPAN, "%s", note);
+    return cps_debug_detach(g, ok);
+}
+
 bool
 cps_execute_kernel(cps_cli *c, const cps_instance *i, const cps_kbin *k, const cps_io *in,
                    unsigned nin, cps_io *out, unsigned nout, unsigned checks, cps_report *rep)
@@ -145,15 +160,16 @@ cps_execute_kernel(cps_cli *c, const cps_instance *i, const cps_kbin *k, const c
     cps_views_open(c, &views);
     cps_sim_opts opts = {.checks = checks, .trace = cps_views_any(&views)};
     cps_sim_report sr;
+    cps_debug *debug = cps_debug_open(c, &ok);
     double t0 = cps_now_ms();
-    ok = ok && cps_sim_run(s, &opts, &sr, c->diags);
+    ok = ok && run_once(c, s, debug, k->name, &opts, &sr, rep, NULL);
     rep->wall_ms = cps_now_ms() - t0;
     if (ok) {
         rep->checks = checks;
         add_sim(rep, &sr, k);
         cps_views_add(c, &views, s, k, k->name, &rep->roof, 0);
     }
-    ok = cps_views_close(c, &views, ok);
+    ok = cps_views_close(c, &views, ok) && cps_debug_close(debug);
     cps_sim_destroy(s);
     return ok;
 }
@@ -194,6 +210,7 @@ run_steps(cps_cli *c, const cps_package *p, const cps_target *t, void **at, unsi
     cps_views_open(c, &views);
     cps_sim_opts opts = {.checks = checks, .trace = cps_views_any(&views)};
     bool ok = true;
+    cps_debug *debug = cps_debug_open(c, &ok);
     const char *only = cps_cli_str(c, CPS_OPT_KERNEL, NULL);
     int64_t by_compute = 0;
     bool found = !only;
@@ -220,13 +237,14 @@ run_steps(cps_cli *c, const cps_package *p, const cps_target *t, void **at, unsi
                               defined, c->diags);
         }
         cps_sim_report sr;
-        ok = ok && cps_sim_run(s, &opts, &sr, c->diags);
-        if (!ok) {
-            cps_note(c->diags, CPS_NOSPAN, "in step %u, kernel '%s' (%s)", i, k->name, k->instance);
+        bool shown = !only || !strcmp(only, k->name);
+        opts.probe = NULL; // a kernel that is not asked for runs unwatched
+        ok = ok && run_once(c, s, shown ? debug : NULL, k->name, &opts, &sr, rep,
+                            cps_arena_printf(c->arena, "in step %u, kernel '%s' (%s)", i, k->name, k->instance));
+        if (!ok)
             break;
-        }
         sr.time_ps += (int64_t)(t->run_launch_ns * 1e3);
-        if (only && strcmp(only, k->name))
+        if (!shown)
             continue;
         cps_roof roof = {.flops = k->flops,
                          .bytes = k->bytes,
@@ -254,7 +272,7 @@ run_steps(cps_cli *c, const cps_package *p, const cps_target *t, void **at, unsi
             add_sim(&each[i], &sr, k->kbin);
         }
     }
-    ok = cps_views_close(c, &views, ok);
+    ok = cps_views_close(c, &views, ok) && cps_debug_close(debug);
     cps_sim_destroy(s);
     return ok;
 }

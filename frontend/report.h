@@ -29,6 +29,7 @@ typedef struct cps_report {
     unsigned launches;
     unsigned proofs, race_free, deadlock_free; /* launches looked at, launches proved */
     const char *open;        /* why the first one is not, or NULL */
+    bool stopped;            /* the debugger's user ended the run */
 } cps_report;
 
 /* Members of one report inside an open object. */
