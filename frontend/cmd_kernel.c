@@ -7,6 +7,7 @@
 #include "frontend/model.h"
 #include "frontend/neff.h"
 #include "frontend/report.h"
+#include "frontend/views.h"
 
 #include "runtime/base/file.h"
 
@@ -240,7 +241,8 @@ run(cps_cli *c)
     const char *cmp = cps_cli_has(c, CPS_OPT_COMPARE) ? cps_cli_word(c, CPS_OPT_COMPARE, "ref", "ref") : NULL;
     cps_instance inst;
     if (!on || !ok || (cps_cli_has(c, CPS_OPT_COMPARE) && !cmp) ||
-        (cps_cli_has(c, CPS_OPT_REFACC) && !fp32) || !instance(c, t, &inst))
+        (cps_cli_has(c, CPS_OPT_REFACC) && !fp32) || !cps_views_allowed(c, on) ||
+        !instance(c, t, &inst))
         return cps_cli_failed(c);
 
     cps_registry *r = cps_cli_registry(c);

@@ -4,6 +4,7 @@
 #include "frontend/module_cache.h"
 #include "frontend/neff.h"
 #include "frontend/report.h"
+#include "frontend/views.h"
 #include "frontend/validate.h"
 #include "runtime/pkg/package_plan.h"
 
@@ -199,7 +200,7 @@ cps_cmd_run(cps_cli *c)
     bool fp32 = cps_cli_has(c, CPS_OPT_REFACC) && cps_cli_word(c, CPS_OPT_REFACC, "fp32", "fp32");
     unsigned checks = cps_cli_checks(c, &ok), hits = 0, misses = 0;
     if (!path || !on || !ok || (cps_cli_has(c, CPS_OPT_COMPARE) && !cmp) ||
-        (cps_cli_has(c, CPS_OPT_REFACC) && !fp32))
+        (cps_cli_has(c, CPS_OPT_REFACC) && !fp32) || !cps_views_allowed(c, on))
         return cps_cli_failed(c);
 
     cps_model m = {0};

@@ -11,6 +11,24 @@
 extern const cps_source cps_page_files[]; /* html/: page.html, style.css, then scripts in order */
 extern const unsigned cps_page_files_count;
 
+bool
+cps_views_allowed(cps_cli *c, const char *on)
+{
+    static const struct {
+        cps_opt opt;
+        const char *name;
+    } all[] = {{CPS_OPT_TRACE, "--trace"}, {CPS_OPT_HTML, "--html"},   {CPS_OPT_SUMMARY, "--summary"},
+               {CPS_OPT_BREAK, "--break"}, {CPS_OPT_WATCH, "--watch"}, {CPS_OPT_DUMP, "--dump"}};
+    for (unsigned k = 0; k < cps_countof(all); k++)
+        if (strcmp(on, "sim") && cps_cli_has(c, all[k].opt)) {
+            cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'%s' looks at a simulated run, and this one is on %s",
+                      all[k].name, on);
+            cps_help(c->diags, "leave --on out, or say --on sim");
+            return false;
+        }
+    return true;
+}
+
 void
 cps_views_open(cps_cli *c, cps_views *v)
 {

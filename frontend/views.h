@@ -13,6 +13,8 @@ typedef struct cps_views {
     cps_buf text;
 } cps_views;
 
+/* False after E1104 when an option asks for a simulated run and `on` is not the simulator. */
+bool cps_views_allowed(cps_cli *c, const char *on);
 void cps_views_open(cps_cli *c, cps_views *v);
 bool cps_views_any(const cps_views *v); /* the simulator has to record */
 /* The run of `k` that `s` just made, starting `offset_ps` after the first one. */

@@ -104,7 +104,7 @@ function cardRoof() {
   const ly1 = Math.log10(peak * 2), ly0 = Math.min(Math.log10(rate * 10 ** lx0), Math.log10(got)) - 0.15;
   const X = v => L + (W - L - 8) * (Math.log10(v) - lx0) / (lx1 - lx0), Y = v => 6 + (H - B - 6) * (ly1 - Math.log10(v)) / (ly1 - ly0);
   let grid = "";
-  for (let k = lx0; k <= lx1; k++) grid += `<line x1="${X(10 ** k)}" x2="${X(10 ** k)}" y1="6" y2="${H - B}" stroke="${ink.grid}"/><text x="${X(10 ** k)}" y="${H - 9}" text-anchor="middle">${10 ** k}</text>`;
+  for (let k = lx0; k <= lx1; k++) grid += `<line x1="${X(10 ** k)}" x2="${X(10 ** k)}" y1="6" y2="${H - B}" stroke="${ink.grid}"/><text x="${X(10 ** k)}" y="${H - 9}" text-anchor="${k === lx1 ? "end" : "middle"}">${10 ** k}</text>`;
   for (let k = Math.ceil(ly0); k <= ly1; k++) grid += `<line x1="${L}" x2="${W - 8}" y1="${Y(10 ** k)}" y2="${Y(10 ** k)}" stroke="${ink.grid}"/><text x="${L - 4}" y="${Y(10 ** k) + 3}" text-anchor="end">${10 ** (k - 3)}</text>`;
   return `<div class="card"><h2>Roofline, TFLOP/s by FLOP per HBM byte</h2>${said}<svg viewBox="0 0 ${W} ${H}" width="100%" style="max-width:${W * 1.4}px">${grid}
     <path d="M${X(10 ** lx0)} ${Y(rate * 10 ** lx0)}L${X(knee)} ${Y(peak)}L${X(10 ** lx1)} ${Y(peak)}" fill="none" stroke="${ink.text}" stroke-width="1.5"/>

@@ -83,6 +83,10 @@ for args in (["--break", "nowhere"], ["--break", "xx:MATMUL"], ["--break", "-4"]
              ["--dump", "psum:0:16000:1x4096:fp32"], ["--dump", "sbuf:0:0:999999999x9999999:i8"], ["--dump", "sbuf:0:0:4x4:bf16="]):
     code, out, err = debug(["c"] * 3, *args)
     check(code == 2 and "[E1104]" in err, f"{args}: exit {code}: {err[-300:]}")
+for on in ("host", "ref"):
+    for args in (["--html", f"{TMP}/x.html"], ["--trace", f"{TMP}/x.json"], ["--summary"], ["--break", "start"], ["--dump", "sbuf:0:0:4x4:i8"]):
+        code, out, err = debug([], "--on", on, *args)
+        check(code == 2 and "[E1104]" in err, f"--on {on} {args}: exit {code}")
 code, out, err = debug([], "--dump", f"hbm:y:0:4:bf16={TMP}/none/y.npy")
 check(code == 74 and "[E1002]" in err, f"a dump that cannot be written: {code} {err}")
 code, out, err = debug(["jump", "regs xx", "sems 999", "mem", "mem sbuf:0", "mem sbuf:200:0", "mem hbm:y:0:4 nothing", "dump psum:0:0:4",
