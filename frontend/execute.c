@@ -104,12 +104,13 @@ add_sim(cps_report *rep, const cps_sim_report *s, const cps_kbin *k)
     rep->psum_banks = CPS_MAX(rep->psum_banks, k->stats.psum_banks);
 }
 
-/* The proof goes with the race check: a run sees one order of events, the proof all of them. */
+/* The proof goes with the race check: a run sees one order of events, the proof all of them. Under
+ * the debugger a kernel runs into what is wrong with it. */
 static bool
-prove(cps_cli *c, cps_sim *s, unsigned checks, cps_report *rep)
+prove(cps_cli *c, cps_sim *s, cps_debug *g, unsigned checks, cps_report *rep)
 {
     cps_proof p;
-    if (!(checks & CPS_CHECK_RACES))
+    if (!(checks & CPS_CHECK_RACES) || g)
         return true;
     bool ok = cps_sim_prove(s, &p, c->diags);
     rep->proofs++;
@@ -139,7 +140,9 @@ cps_execute_kernel(cps_cli *c, const cps_instance *i, const cps_kbin *k, const c
                    unsigned nin, cps_io *out, unsigned nout, unsigned checks, cps_report *rep)
 {
     cps_sim *s = cps_sim_create(i->target);
-    bool ok = cps_sim_load(s, k, c->diags) && prove(c, s, checks, rep);
+    bool ok = true;
+    cps_debug *debug = cps_debug_open(c, &ok);
+    ok = ok && cps_sim_load(s, k, c->diags) && prove(c, s, debug, checks, rep);
     unsigned q = 0;
     for (int o = 0; ok && o < i->noperands; o++) {
         if (!i->operand[o].present)
@@ -160,7 +163,6 @@ cps_execute_kernel(cps_cli *c, const cps_instance *i, const cps_kbin *k, const c
     cps_views_open(c, &views);
     cps_sim_opts opts = {.checks = checks, .trace = cps_views_any(&views)};
     cps_sim_report sr;
-    cps_debug *debug = cps_debug_open(c, &ok);
     double t0 = cps_now_ms();
     ok = ok && run_once(c, s, debug, k->name, &opts, &sr, rep, NULL);
     rep->wall_ms = cps_now_ms() - t0;
@@ -226,7 +228,8 @@ run_steps(cps_cli *c, const cps_package *p, const cps_target *t, void **at, unsi
         if (st->kernel < 0)
             continue;
         const cps_pkernel *k = &p->kernels.data[st->kernel];
-        ok = cps_sim_load(s, k->kbin, c->diags) && prove(c, s, checks, rep);
+        bool shown = !only || !strcmp(only, k->name);
+        ok = cps_sim_load(s, k->kbin, c->diags) && prove(c, s, shown ? debug : NULL, checks, rep);
         for (uint32_t q = 0; ok && q < st->nargs; q++) {
             const cps_parg *arg = &p->args.data[st->first + q];
             uint32_t kv = cps_kbin_var(k->kbin, arg->formal);
@@ -237,10 +240,11 @@ run_steps(cps_cli *c, const cps_package *p, const cps_target *t, void **at, unsi
                               defined, c->diags);
         }
         cps_sim_report sr;
-        bool shown = !only || !strcmp(only, k->name);
+        const char *note = cps_arena_printf(c->arena, "in step %u, kernel '%s' (%s)", i, k->name, k->instance);
         opts.probe = NULL; // a kernel that is not asked for runs unwatched
-        ok = ok && run_once(c, s, shown ? debug : NULL, k->name, &opts, &sr, rep,
-                            cps_arena_printf(c->arena, "in step %u, kernel '%s' (%s)", i, k->name, k->instance));
+        if (!ok)
+            cps_note(c->diags, CPS_NOSPAN, "%s", note);
+        ok = ok && run_once(c, s, shown ? debug : NULL, k->name, &opts, &sr, rep, note);
         if (!ok)
             break;
         sr.time_ps += (int64_t)(t->run_launch_ns * 1e3);
