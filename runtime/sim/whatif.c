@@ -43,6 +43,20 @@ bind_like(const cps_sim *s, cps_sim *m, cps_arena *a, cps_diags *d)
     return true;
 }
 
+static bool
+run_on(const cps_sim *s, cps_sim *m, cps_sim_opts o, cps_sim_report *rep)
+{
+    cps_arena *a = cps_arena_create();
+    cps_diags *d = cps_diags_create();
+    o.max_steps = s->opts.max_steps;
+    bool ok = cps_sim_load(m, s->k, d) && (o.no_data || bind_like(s, m, a, d)) &&
+              cps_sim_run(m, &o, rep, d);
+    cps_sim_destroy(m);
+    cps_diags_destroy(d);
+    cps_arena_destroy(a);
+    return ok;
+}
+
 /* Time of the run with the row's change, or -1. Data is moved only when control depends on it.
  */
 static cps_ps
@@ -50,20 +64,11 @@ try_row(const cps_sim *s, const whatif_row *row)
 {
     cps_target t = *s->t;
     row->change(&t);
-    cps_arena *a = cps_arena_create();
-    cps_diags *d = cps_diags_create();
-    cps_sim *m = cps_sim_create(&t);
-    cps_sim_opts o = {.max_steps = s->opts.max_steps, .no_data = true};
-    cps_sim_report rep = {.time_ps = -1};
-    bool ok = cps_sim_load(m, s->k, d);
-    if (ok && !cps_sim_run(m, &o, &rep, d)) {
-        o.no_data = false;
-        ok = bind_like(s, m, a, d) && cps_sim_run(m, &o, &rep, d);
-    }
-    cps_sim_destroy(m);
-    cps_diags_destroy(d);
-    cps_arena_destroy(a);
-    return ok ? rep.time_ps : -1;
+    cps_sim_report rep;
+    if (run_on(s, cps_sim_create_timer(&t), (cps_sim_opts){.no_data = true}, &rep) ||
+        run_on(s, cps_sim_create(&t), (cps_sim_opts){.checks = 0}, &rep))
+        return rep.time_ps;
+    return -1;
 }
 
 unsigned
