@@ -338,14 +338,16 @@ cps_isa_doc(cps_buf *b)
     put_functions(b);
     put_rules(b);
     put_descriptors(b);
-    cps_buf_puts(b,
-                 "\n## Adding an instruction\n\n"
-                 "1. insn.def: one INSN row; format.def: a FORMAT row with its FIELD, SLOT "
-                 "and TYPED rows "
-                 "when the layout is new; rule.def: what no field's kind says.\n"
-                 "2. The simulator: the function that the semantics column names, when it "
-                 "is a new one.\n"
-                 "3. tests/golden/isa-more.tsv: a vector. The tests then cover text both ways, "
-                 "the verifier and "
-                 "the table; `isadoc` rewrites this page.\n");
+    cps_buf_puts(
+        b,
+        "\n## Adding an instruction\n\n"
+        "In a format that is known, three files: an INSN row in insn.def; a vector in "
+        "tests/golden/isa-more.tsv, its bytes derived by hand; and this page, which `ninja "
+        "update-isa-docs` writes. Text both ways, verifier and tests follow from the row. "
+        "Beyond that:\n\n"
+        "- a new layout: a FORMAT with its FIELD, SLOT, TYPED and SOURCE rows in format.def, "
+        "its enums in value.def;\n"
+        "- what no field's kind says: rows of rule.def, for the instruction or the format;\n"
+        "- semantics that no other instruction has: a row of runtime/sim/sem.def with its "
+        "function, and a case in tests/sim/rows/.\n");
 }

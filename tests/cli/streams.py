@@ -12,6 +12,8 @@ for target in ("trn1", "trn2", "trn3"):
         raw = open(path, "rb").read()
         text = copse("dis", path, "--target", target)
         check(text.returncode == 0 and b".bytes" not in text.stdout, f"{path}: not all decoded")
+        rules = copse("dis", path, "--target", target, "--verify")
+        check(rules.returncode == 0 and not rules.stderr, f"{path}: {rules.stderr.decode()}")
         back = copse("asm", "-", "--target", target, "-o", "-", stdin=text.stdout)
         check(back.stdout == raw, f"{path}: {len(raw)} bytes came back as {len(back.stdout)}")
         streams += len(raw) > 0

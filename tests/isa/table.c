@@ -39,8 +39,8 @@ lookups(void)
     unsigned real = 0, pseudo = 0;
     for (unsigned i = 1; i < CPS_INSNS; i++)
         *(cps_insns[i].pseudo ? &pseudo : &real) += 1;
-    CHECK_INT(real, 140);
-    CHECK_INT(pseudo, 31);
+    CHECK(real >= 140);
+    CHECK(pseudo >= 31);
 }
 
 static void
