@@ -142,8 +142,9 @@ reserved(cps_checker *c)
         unsigned i = (unsigned)__builtin_ctzll(free);
         if (!c->b->b[i])
             continue;
-        unsigned sure = cps_formats[c->insn->format].sure;
-        cps_check_report_as(c, CPS_RULE_RESERVED, sure == CPS_SURE_C ? sure : CPS_SURE_I,
+        bool sure = cps_formats[c->insn->format].sure == CPS_SURE_C &&
+                    c->insn->sure != CPS_SURE_I; // else a field may be unknown
+        cps_check_report_as(c, CPS_RULE_RESERVED, sure ? CPS_SURE_C : CPS_SURE_I,
                             "byte %u is reserved on %s but holds 0x%02x", i, cps_gen_name(c->g),
                             c->b->b[i]);
         return;
