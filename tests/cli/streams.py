@@ -35,6 +35,32 @@ for line in open(os.path.join(ROOT, "tests/golden/isa.tsv"), encoding="utf-8"):
         check(back.stdout == bytes.fromhex(hexes), f"{name} on {g} comes back differently")
     for w in wanted:
         seen[w] += kind == "CON" and name.startswith(w)
+
+# Both commands stream: twenty times the input takes the same memory, from file to file and through pipes.
+one = b"".join(bytes.fromhex(line.split("\t")[3]) for line in open(os.path.join(ROOT, "tests/golden/isa.tsv"), encoding="utf-8")
+               if not line.startswith(("#", "kind")))
+
+
+def peak(command, src, dst):
+    """Largest resident memory in KiB (at least that of this process); files as standard streams."""
+    with open(src, "rb") as i, open(dst, "wb") as o:
+        p = subprocess.Popen([COPSE, command, "-", "-o", "-"], stdin=i, stdout=o, stderr=subprocess.DEVNULL)
+        _, status, used = os.wait4(p.pid, 0)
+    p.returncode = os.waitstatus_to_exitcode(status)
+    check(p.returncode == 0, f"{command} through pipes ends with {p.returncode}")
+    return used.ru_maxrss
+
+
+sizes = []
+for times in (340, 6800):
+    with open(f"{TMP}/big.bin", "wb") as f:
+        for _ in range(times):
+            f.write(one)
+    sizes.append((peak("dis", f"{TMP}/big.bin", f"{TMP}/big.cas"), peak("asm", f"{TMP}/big.cas", f"{TMP}/big.back")))
+    with open(f"{TMP}/big.back", "rb") as f:
+        same = all(f.read(len(one)) == one for _ in range(times)) and not f.read(1)
+    check(same, "other bytes come back through pipes")
+check(all(large - small < 8192 for small, large in zip(*sizes)), f"memory grows with the file: {sizes} KiB")
 for w, n in wanted.items():
     check(seen[w] >= n, f"{seen[w]} vectors {w}*, want {n}")
 done()

@@ -8,7 +8,9 @@
 #include "codegen/isa/text.h"
 #include "ir/tile.h"
 #include "runtime/base/file.h"
+#include "runtime/base/map.h"
 #include "runtime/base/str.h"
+#include "runtime/pkg/neff.h"
 #include "tests/isa/golden.h"
 
 #include <dirent.h>
@@ -22,6 +24,46 @@ put(const char *kind, const char *name, const void *data, size_t n)
 {
     const char *dir = cps_path_join(arena, root, kind);
     fine = cps_mkdirs(dir) && cps_file_write(cps_path_join(arena, dir, name), data, n) && fine;
+}
+
+/* ---- words ---- */
+
+static void
+word(cps_buf *b, const char *s)
+{
+    if (s && *s)
+        cps_buf_printf(b, "\"%s\"\n", s);
+}
+
+// The strings of JSON text, each once, with their quotes.
+static void
+json_words(cps_buf *b, const char *p, size_t n)
+{
+    cps_map seen;
+    cps_map_init(&seen, arena);
+    for (const char *end = p + n, *q; (p = memchr(p, '"', (size_t)(end - p))) != NULL;
+         p = q + 1) {
+        q = memchr(p + 1, '"', (size_t)(end - p - 1));
+        if (!q)
+            break;
+        bool plain = q - p > 1 && q - p < 40, fresh = false;
+        for (const char *c = p + 1; c < q; c++)
+            plain = plain && *c >= ' ' && *c < 0x7f && *c != '\\';
+        if (!plain)
+            continue;
+        const char *s = cps_arena_strndup(arena, p + 1, (size_t)(q - p - 1));
+        cps_map_at_str(&seen, s, &fresh);
+        if (fresh)
+            cps_buf_printf(b, "\"\\\"%s\\\"\"\n", s);
+    }
+}
+
+static void
+put_words(const char *kind, cps_buf *b)
+{
+    const char *path = cps_arena_printf(arena, "%s/%s.dict", root, kind);
+    fine = cps_file_write(path, b->data, b->n) && fine;
+    b->n = 0;
 }
 
 /* ---- inputs ---- */
@@ -105,22 +147,36 @@ seeds(void)
     }
 }
 
-/* ---- words ---- */
-
+// The container as it is usually stored, and its members with their names.
 static void
-word(cps_buf *b, const char *s)
+containers(void)
 {
-    if (s && *s)
-        cps_buf_printf(b, "\"%s\"\n", s);
+    cps_buf b = {0}, list = {0}, dict = {0};
+    cps_diags *d = cps_diags_create();
+    fine = seed_neff(arena, &b) && fine;
+    cps_neff *f = cps_neff_read(arena, (const uint8_t *)b.data, b.n, 0, d);
+    if (f) {
+        b.n = 0;
+        f->head.pkg_version = 2;
+        fine = cps_neff_write(f, &b, d) && fine;
+        put("neff", "packed", b.data, b.n);
+        for (uint32_t i = 0; i < f->members.n; i++) {
+            const cps_neff_member *m = &f->members.data[i];
+            cps_buf_printf(&list, "%s#%s\n", i ? "\n" : "", m->name);
+            cps_buf_put(&list, m->data, m->n);
+        }
+        put("neff", "members", list.data, list.n);
+        json_words(&dict, list.data, list.n);
+        put_words("neff", &dict);
+    }
+    fine = f && fine;
+    cps_diags_destroy(d);
+    cps_buf_fini(&b);
+    cps_buf_fini(&list);
+    cps_buf_fini(&dict);
 }
 
-static void
-put_words(const char *kind, cps_buf *b)
-{
-    const char *path = cps_arena_printf(arena, "%s/%s.dict", root, kind);
-    fine = cps_file_write(path, b->data, b->n) && fine;
-    b->n = 0;
-}
+/* ---- tables of words ---- */
 
 static void
 isa_words(cps_buf *b)
@@ -208,6 +264,7 @@ main(int argc, char **argv)
     fine = cps_mkdirs(root);
     seeds();
     bundles();
+    containers();
     for (size_t i = 0; i < cps_countof(folders); i++)
         copy_folder(folders[i].kind, folders[i].folder, folders[i].suffix);
     words();
