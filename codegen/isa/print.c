@@ -22,11 +22,11 @@ enum {
     WIRES = 32    // dtype tags with a row are below
 };
 
-/* What one call prints with: the bundle in a padded copy, and the dtype of each tag. */
+/* What one call prints with: the bundle in a padded copy, and the tags seen before. */
 typedef struct printer {
     uint8_t b[CPS_BUNDLE_BYTES + WORD_PAD];
     cps_gen g;
-    uint8_t dtype[WIRES]; // as cps_isa_dtype gives them
+    uint8_t dtype[WIRES]; // what cps_isa_dtype gave, plus 1
 } printer;
 
 static void
@@ -34,8 +34,7 @@ start(printer *pr, cps_gen g)
 {
     pr->g = g;
     memset(pr->b + CPS_BUNDLE_BYTES, 0, WORD_PAD);
-    for (unsigned i = 0; i < WIRES; i++)
-        pr->dtype[i] = (uint8_t)cps_isa_dtype(i);
+    memset(pr->dtype, 0, WIRES);
 }
 
 /* ---- characters and numbers ---- */
@@ -122,9 +121,12 @@ put_name(char *p, const char *name, uint64_t v)
 }
 
 static char *
-put_dtype(const printer *pr, char *p, unsigned wire)
+put_dtype(printer *pr, char *p, unsigned wire)
 {
-    unsigned t = wire < WIRES ? pr->dtype[wire] : (unsigned)cps_isa_dtype(wire);
+    unsigned t =
+        wire < WIRES && pr->dtype[wire] ? pr->dtype[wire] - 1u : (unsigned)cps_isa_dtype(wire);
+    if (wire < WIRES)
+        pr->dtype[wire] = (uint8_t)(t + 1);
     const char *name = t             ? cps_dtype_name((cps_dtype)t)
                        : wire > 0x10 ? cps_isa_value_name(CPS_ENUM_DTYPE, wire)
                                      : NULL;
@@ -426,7 +428,7 @@ needed(const printer *pr, const cps_field_row *r)
 }
 
 static char *
-put_value(const printer *pr, char *p, const cps_field_row *r)
+put_value(printer *pr, char *p, const cps_field_row *r)
 {
     const uint8_t *b = pr->b + r->byte;
     unsigned n = r->bits / 8u, wire = r->dtype ? dtype_of(pr, r) : 0;
@@ -489,14 +491,14 @@ cover(const cps_field_row *r)
 }
 
 static inline char *
-put_operand(const printer *pr, char *p, const cps_field_row *r)
+put_operand(printer *pr, char *p, const cps_field_row *r)
 {
     memcpy(p, r->label, CPS_LABEL);
     return put_value(pr, p + r->label_n, r);
 }
 
 static char *
-put_header(const printer *pr, char *p, const char *prefix, cps_field f)
+put_header(printer *pr, char *p, const char *prefix, cps_field f)
 {
     *p++ = ' ';
     p = put(put(p, prefix), cps_fields[f].name);
@@ -526,7 +528,7 @@ put_sync(char *p, const cps_sync_row *row, const char *word, unsigned idx, uint3
 
 // Clauses where the modes have one, operands for what is left.
 static char *
-put_band(const printer *pr, char *p, const cps_sync_band *s, const char *prefix)
+put_band(printer *pr, char *p, const cps_sync_band *s, const char *prefix)
 {
     unsigned wait_mode = pr->b[cps_fields[s->wait_mode].byte];
     unsigned update_mode = pr->b[cps_fields[s->update_mode].byte];
@@ -561,7 +563,7 @@ put_band(const printer *pr, char *p, const cps_sync_band *s, const char *prefix)
 /* ---- lines ---- */
 
 static char *
-put_instruction(const printer *pr, char *p, cps_insn insn)
+put_instruction(printer *pr, char *p, cps_insn insn)
 {
     unsigned fmt = cps_insns[insn].format;
     const cps_field_row *first = &cps_fields[cps_formats[fmt].first],
