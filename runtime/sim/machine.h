@@ -14,6 +14,7 @@
 enum {
     LANES = 128,
     PSUM_BYTES = 16384, /* of a partition: 8 banks of 2 KiB */
+    PSUM_FRESH = PSUM_BYTES / 2, /* flags of a partition */
     ROW_MAX = 65536,    /* elements of one partition's pattern (uint16 counts, 64K limit) */
     MAX_OPNDS = 4,
     MAX_SCALARS = 3,
@@ -363,9 +364,11 @@ struct engine {
     vclock vc;
     float acc[LANES];
     /* PE */
-    float *w[2];     /* weights [128][128]: the second plane is DOUBLE_ROW's */
+    float *w[4];     /* weights [128][128]: two planes in DOUBLE_ROW, four of MX types */
     uint32_t *wbits; /* raw bits, for transposes */
     uint8_t wmode, wdtype;
+    uint8_t (*tag)[LANES];   /* of sparse weights: row << 2 | feature map */
+    uint32_t (*seed)[LANES]; /* 16 words a column */
     /* ACT */
     int table;
     /* DVE */
@@ -437,7 +440,7 @@ struct cps_sim {
     uint8_t *sbuf, *psum, *sbuf_init, *psum_init;
     pool_buffer pool;
     barrier join;
-    uint8_t *psum_fresh; /* a byte a word: the next accumulation overwrites */
+    uint8_t *psum_fresh; /* a byte for two: the next accumulation overwrites */
     uint32_t sbuf_hi;    /* bytes of a partition that the kernel can touch */
     CPS_VEC(hbm_var) vars;
 
@@ -560,6 +563,9 @@ void race_reset(cps_sim *s);
 /* ---- exec.c ---- */
 void ev_push(cps_sim *s, event ev);
 void check_read(cps_sim *s, const insn *i, const rect *r);
+/* For SEM_OWN: some lanes of an operand are read, or have been written. */
+void touch_lanes(cps_sim *s, engine *e, const insn *i, const opnd *o, unsigned lane,
+                 unsigned lanes);
 uint32_t engine_epoch(const engine *e);
 bool bind_operands(cps_sim *s, engine *e, insn *i); /* addresses in registers, bounds */
 void probe(cps_sim *s, cps_probe_kind kind, const insn *i); /* when opts.probe is there */

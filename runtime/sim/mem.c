@@ -350,26 +350,31 @@ mem_create(cps_sim *s)
     s->sbuf_init = calloc(LANES, s->sbuf_bytes);
     s->psum = calloc(LANES, PSUM_BYTES);
     s->psum_init = calloc(LANES, PSUM_BYTES);
-    s->psum_fresh = calloc(LANES, PSUM_BYTES / 4);
+    s->psum_fresh = calloc(LANES, PSUM_FRESH);
     for (unsigned i = 0; i < cps_countof(s->row); i++)
         s->row[i] = malloc(ROW_MAX * sizeof(int64_t));
     s->raw = malloc(ROW_MAX * sizeof(int64_t));
     s->mm_x = malloc(4 * LANES * 8192 * sizeof(float));
     s->mm_acc = malloc(LANES * 8192 * sizeof(float));
-    s->mm_pack = malloc(2 * LANES * (LANES + 8192) * sizeof(float));
+    s->mm_pack = malloc(4 * LANES * (LANES + 8192) * sizeof(float));
     s->mm_bits = malloc(LANES * 8192 * sizeof(uint32_t));
     s->pool.data = calloc(LANES, POOL_BUFFER * 8);
     engine *pe = &s->eng[CPS_PE];
-    pe->w[0] = calloc(LANES * LANES, sizeof(float));
-    pe->w[1] = calloc(LANES * LANES, sizeof(float));
+    bool planes = true;
+    for (unsigned q = 0; q < cps_countof(pe->w); q++) {
+        pe->w[q] = calloc(LANES * LANES, sizeof(float));
+        planes &= pe->w[q] != NULL;
+    }
+    pe->tag = calloc(LANES, sizeof *pe->tag);
+    pe->seed = calloc(16, sizeof *pe->seed);
     pe->wbits = calloc(LANES * LANES, sizeof(uint32_t));
     for (unsigned i = 0; i < cps_countof(s->row); i++) {
         if (!s->row[i])
             return false;
     }
     return s->sbuf && s->sbuf_init && s->psum && s->psum_init && s->psum_fresh && s->raw &&
-           s->mm_x && s->mm_acc && s->mm_pack && s->pool.data && s->mm_bits && pe->w[0] && pe->w[1] &&
-           pe->wbits;
+           s->mm_x && s->mm_acc && s->mm_pack && s->pool.data && s->mm_bits && planes &&
+           pe->tag && pe->seed && pe->wbits;
 }
 
 void
@@ -382,7 +387,7 @@ mem_reset(cps_sim *s)
     s->pool.count = 0;
     memset(s->psum, 0xFF, LANES * PSUM_BYTES);
     memset(s->psum_init, 0, LANES * PSUM_BYTES);
-    memset(s->psum_fresh, 0, LANES * PSUM_BYTES / 4);
+    memset(s->psum_fresh, 0, LANES * PSUM_FRESH);
     for (uint32_t i = 0; i < s->vars.n; i++) {
         hbm_var *v = &s->vars.data[i];
         if (v->v->kind == CPS_VAR_TMP && v->v->bytes <= POISON_MAX)
@@ -409,7 +414,9 @@ mem_destroy(cps_sim *s)
     free(s->mm_pack);
     free(s->mm_bits);
     free(s->pool.data);
-    free(s->eng[CPS_PE].w[0]);
-    free(s->eng[CPS_PE].w[1]);
+    for (unsigned q = 0; q < cps_countof(s->eng[CPS_PE].w); q++)
+        free(s->eng[CPS_PE].w[q]);
+    free(s->eng[CPS_PE].tag);
+    free(s->eng[CPS_PE].seed);
     free(s->eng[CPS_PE].wbits);
 }

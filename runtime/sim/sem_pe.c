@@ -14,8 +14,7 @@
  * Accumulation: START marks its whole zero region (a bank) as fresh; an element of it is
  * overwritten by the first matmul that touches it and added to from then on. Two groups open in
  * one bank and partition therefore destroy each other, as on the device. */
-#include "runtime/sim/machine.h"
-#include "runtime/sim/mm.h"
+#include "runtime/sim/pe.h"
 
 #define F(x) (unsigned)cps_isa_get(&i->b, x)
 
@@ -40,8 +39,8 @@ group_start(unsigned g)
     }
 }
 
-static bool
-set_groups(cps_sim *s, insn *i, unsigned rg, unsigned cg, unsigned cols)
+bool
+pe_groups(cps_sim *s, insn *i, unsigned rg, unsigned cg, unsigned cols)
 {
     unsigned r = group_start(rg), c = group_start(cg);
     if (r == 0xFF || c == 0xFF || r + i->rows > LANES || cols < 1 || c + cols > LANES)
@@ -53,6 +52,14 @@ set_groups(cps_sim *s, insn *i, unsigned rg, unsigned cg, unsigned cols)
     return true;
 }
 
+/* Modes whose meaning is not published: quantised weights of v2, scalars and seeds of v4. */
+static bool
+plain_mode(cps_sim *s, const insn *i, unsigned offset, unsigned flags)
+{
+    bool odd = (offset && s->k->gen == CPS_V2) || (flags && s->k->gen >= CPS_V4);
+    return !odd || load_fail(s, i, CPS_E8202, "no model of quantised, scalar or seed modes");
+}
+
 bool
 prep_ldweights(cps_sim *s, insn *i)
 {
@@ -60,11 +67,14 @@ prep_ldweights(cps_sim *s, insn *i)
     i->fn = (uint8_t)cols;
     i->flag = perf == CPS_PERF_OPT_MODE_DOUBLE_ROW;
     i->cmd = (uint8_t)F(CPS_F_S3_LW_fp32_mode);
+    if (!plain_mode(s, i, F(CPS_F_S3_LW_quant_offset),
+                    F(CPS_F_S3_LW_flags) & (CPS_LW_FLAG_SCALAR | CPS_LW_FLAG_SEED)))
+        return false;
     if (perf > CPS_PERF_OPT_MODE_DOUBLE_ROW)
         return load_fail(s, i, CPS_E8202, "no model of this packing");
     if (i->op[0].count != cols * (i->flag ? 2 : 1))
         return load_fail(s, i, CPS_E8202, "%u elements for %u columns", i->op[0].count, cols);
-    return set_groups(s, i, F(CPS_F_S3_LW_row_grp), F(CPS_F_S3_LW_col_grp), cols);
+    return pe_groups(s, i, F(CPS_F_S3_LW_row_grp), F(CPS_F_S3_LW_col_grp), cols);
 }
 
 bool
@@ -105,13 +115,16 @@ prep_matmul(cps_sim *s, insn *i)
     if (s->k->gen >= CPS_V4)
         i->rev |= (F(CPS_F_S3D3_MM_flags) & CPS_MM_FLAG_TRANSPOSE) != 0;
     i->op[1].rows = (uint8_t)cols;
+    if (!plain_mode(s, i, F(CPS_F_S3D3_MM_quant_offset),
+                    F(CPS_F_S3D3_MM_flags) & (CPS_MM_FLAG_SCALAR | CPS_MM_FLAG_SEED)))
+        return false;
     if (perf > CPS_PERF_OPT_MODE_DOUBLE_ROW)
         return load_fail(s, i, CPS_E8202, "no model of this packing");
     if (!i->op[1].psum && i->op[1].reg == 0xFF)
         return load_fail(s, i, CPS_E8202, "the destination is not in PSUM");
     if (n > MM_COLS || i->op[0].count != n * (i->flag ? 2 : 1))
         return load_fail(s, i, CPS_E8202, "%u elements in, %u out", i->op[0].count, n);
-    return set_groups(s, i, F(CPS_F_S3D3_MM_row_grp), F(CPS_F_S3D3_MM_col_grp), cols);
+    return pe_groups(s, i, F(CPS_F_S3D3_MM_row_grp), F(CPS_F_S3D3_MM_col_grp), cols);
 }
 
 /* ---- PSUM ---- */
@@ -134,17 +147,17 @@ offsets(const opnd *o, int32_t *off)
 static uint8_t *
 fresh_row(cps_sim *s, const opnd *o, unsigned m)
 {
-    return s->psum_fresh + (size_t)(o->part + m) * (PSUM_BYTES / 4);
+    return s->psum_fresh + (size_t)(o->part + m) * PSUM_FRESH;
 }
 
 static void
-open_region(cps_sim *s, const insn *i, const opnd *o)
+open_region(cps_sim *s, const opnd *o, unsigned region)
 {
-    int64_t size = 2048ll << (F(CPS_F_S3D3_MM_psum_zero_region) & 3);
+    int64_t size = 2048ll << (region & 3);
     int64_t lo = (o->byte + o->lo) / size * size;
     int64_t hi = CPS_MIN(cps_round_up(o->byte + o->hi, size), (int64_t)PSUM_BYTES);
     for (unsigned m = 0; m < o->rows; m++)
-        memset(fresh_row(s, o, m) + lo / 4, 1, (size_t)(hi - lo) / 4);
+        memset(fresh_row(s, o, m) + lo / 2, 1, (size_t)(hi - lo) / 2);
 }
 
 /* Reads of accumulation: what is neither fresh nor written is the finding. */
@@ -153,7 +166,7 @@ check_partial(cps_sim *s, const insn *i, const opnd *o, unsigned m, const int32_
 {
     const uint8_t *init = s->psum_init + (size_t)(o->part + m) * PSUM_BYTES + o->byte;
     for (uint32_t k = 0; k < o->count; k++) {
-        if (fresh_row(s, o, m)[(o->byte + off[k]) / 4] || init[off[k]])
+        if (fresh_row(s, o, m)[(o->byte + off[k]) / 2] || init[off[k]])
             continue;
         rect r = {.space = SP_PSUM, .run = o->es};
         r.base = (int64_t)(o->part + m) * CPS_PSUM_STRIDE + o->byte + off[k];
@@ -163,31 +176,33 @@ check_partial(cps_sim *s, const insn *i, const opnd *o, unsigned m, const int32_
     }
 }
 
-static void
-accumulate(cps_sim *s, const insn *i, const float *acc, uint32_t n)
+void
+pe_accumulate(cps_sim *s, engine *e, const insn *i, const float *acc, uint32_t n,
+              unsigned region)
 {
+    (void)e;
     const opnd *o = &i->op[1];
     bool start = i->cmd & CPS_PSUM_ACCUMULATE_START;
     bool always = s->k->gen >= CPS_V4 && i->cmd & CPS_PSUM_ACCUMULATE_ACCUMULATE;
     bool plain = o->dtype == CPS_DT_FP32 && o->flat && o->byte % 4 == 0;
     int32_t *off = (int32_t *)s->row[7];
     if (start)
-        open_region(s, i, o);
+        open_region(s, o, region);
     if (!plain)
         offsets(o, off);
     float *old = s->row[0];
     for (unsigned m = 0; m < o->rows; m++, acc += n) {
         uint8_t *fresh = fresh_row(s, o, m);
-        bool any = !start && !always && memchr(fresh, 1, PSUM_BYTES / 4) != NULL;
+        bool any = !start && !always && memchr(fresh, 1, PSUM_FRESH) != NULL;
         if (plain) {
             float *d = (float *)opnd_row(s, o, m);
-            uint8_t *f = fresh + o->byte / 4;
+            uint8_t *f = fresh + o->byte / 2;
             if (start) {
                 memcpy(d, acc, n * sizeof *d);
-                memset(f, 0, n);
+                memset(f, 0, 2 * n);
                 continue;
             }
-            any = any && memchr(f, 1, n);
+            any = any && memchr(f, 1, 2 * n);
             if (!any) {
                 rect r = {.space = SP_PSUM,
                           .run = n * 4,
@@ -204,11 +219,11 @@ accumulate(cps_sim *s, const insn *i, const float *acc, uint32_t n)
             check_partial(s, i, o, m, off);
         load_f32(s, o, m, old);
         for (uint32_t k = 0; k < n; k++) {
-            bool over = start || (!always && fresh[(o->byte + off[k]) / 4]);
+            bool over = start || (!always && fresh[(o->byte + off[k]) / 2]);
             old[k] = over ? acc[k] : old[k] + acc[k];
         }
         for (uint32_t k = 0; k < n; k++)
-            fresh[(o->byte + off[k]) / 4] = 0;
+            memset(fresh + (o->byte + off[k]) / 2, 0, o->es / 2);
         store_f32(s, o, m, old);
     }
     mark_opnd(s, o);
@@ -337,12 +352,12 @@ transpose(cps_sim *s, engine *e, insn *i, uint32_t n)
             store_f32(s, o, m, vals);
     }
     if (i->cmd & CPS_PSUM_ACCUMULATE_START)
-        open_region(s, i, o);
+        open_region(s, o, F(CPS_F_S3D3_MM_psum_zero_region));
     int32_t *off = (int32_t *)s->row[7];
     offsets(o, off);
     for (unsigned m = 0; m < cols; m++) {
         for (uint32_t c = 0; c < n; c++)
-            fresh_row(s, o, m)[(o->byte + off[c]) / 4] = 0;
+            memset(fresh_row(s, o, m) + (o->byte + off[c]) / 2, 0, o->es / 2);
     }
     mark_opnd(s, o);
     return true;
@@ -362,7 +377,7 @@ exec_matmul(cps_sim *s, engine *e, insn *i)
     bool four = x->dtype == CPS_DT_FP32 || x->dtype == CPS_DT_TF32;
     if (four && i->op0 == CPS_PE_FP32MODE_LOW_HIGH) {
         matmul_fp32(s, e, i, n);
-        accumulate(s, i, s->mm_acc, n);
+        pe_accumulate(s, e, i, s->mm_acc, n, F(CPS_F_S3D3_MM_psum_zero_region));
         return true;
     }
     // Weights row by row, packed [k][m]; a double row follows the first plane.
@@ -389,6 +404,6 @@ exec_matmul(cps_sim *s, engine *e, insn *i)
     } else {
         mm_plain(w, s->mm_x, s->mm_acc, rows, cols, n, s->mm_pack);
     }
-    accumulate(s, i, s->mm_acc, n);
+    pe_accumulate(s, e, i, s->mm_acc, n, F(CPS_F_S3D3_MM_psum_zero_region));
     return true;
 }

@@ -8,8 +8,8 @@ enum { CORE = 16 /* partitions of one of the eight cores */, MAX_INDICES = 4096 
 
 /* ---- checks of what an instruction touches itself ---- */
 
-static void
-touch(cps_sim *s, engine *e, const insn *i, const opnd *o, unsigned lane, unsigned lanes)
+void
+touch_lanes(cps_sim *s, engine *e, const insn *i, const opnd *o, unsigned lane, unsigned lanes)
 {
     opnd part = *o;
     part.part = (uint8_t)(o->part + lane);
@@ -152,11 +152,11 @@ exec_indirect_copy(cps_sim *s, engine *e, insn *i)
             full.num[0] = x->count - 1;
             rest.byte += (x->count - 1) * x->es;
             rest.num[0] = 1;
-            touch(s, e, i, &rest, c, last);
+            touch_lanes(s, e, i, &rest, c, last);
         }
         if (full.num[0])
-            touch(s, e, i, &full, c, CORE);
-        touch(s, e, i, d, c, CORE);
+            touch_lanes(s, e, i, &full, c, CORE);
+        touch_lanes(s, e, i, d, c, CORE);
         for (unsigned l = 0; l < CORE; l++) {
             uint16_t *row = (uint16_t *)s->row[0];
             load_raw(s, x, c + l, row);
@@ -177,7 +177,7 @@ exec_indirect_copy(cps_sim *s, engine *e, insn *i)
             }
             store_raw(s, o, c + l, out);
         }
-        touch(s, e, i, o, c, CORE);
+        touch_lanes(s, e, i, o, c, CORE);
     }
     return true;
 }
@@ -276,7 +276,7 @@ exec_nonzero(cps_sim *s, engine *e, insn *i)
     for (unsigned p = 0; p < i->rows; p += CORE) {
         float *v = s->row[0];
         uint32_t *out = (uint32_t *)s->row[1], n = 0;
-        touch(s, e, i, x, p, 1);
+        touch_lanes(s, e, i, x, p, 1);
         load_raw(s, x, p, v);
         for (uint32_t k = 0; k < x->count; k++) {
             uint32_t bits = cps_f32_bits(v[k]);
@@ -287,7 +287,7 @@ exec_nonzero(cps_sim *s, engine *e, insn *i)
         while (n < x->count)
             out[n++] = pad[p];
         store_raw(s, o, p, out);
-        touch(s, e, i, o, p, 1);
+        touch_lanes(s, e, i, o, p, 1);
     }
     return true;
 }

@@ -5,11 +5,12 @@ import act
 import dma
 import dve
 import harness
+import pe
 import pool
 import rand
 import seq
 
-GROUPS = (act, dma, dve, pool, rand, seq)
+GROUPS = (act, dma, dve, pe, pool, rand, seq)
 
 
 def main():
