@@ -135,6 +135,18 @@ run_once(cps_cli *c, cps_sim *s, cps_debug *g, const char *kernel, cps_sim_opts 
     return cps_debug_detach(g, ok);
 }
 
+static bool
+sim_opts(cps_cli *c, unsigned checks, bool trace, cps_sim_opts *out)
+{
+    bool ok = true;
+    int64_t seed = cps_cli_int(c, CPS_OPT_STOCHASTIC, 0, 0, INT64_MAX, &ok);
+    *out = (cps_sim_opts){.checks = checks,
+                          .trace = trace,
+                          .stochastic = cps_cli_has(c, CPS_OPT_STOCHASTIC),
+                          .seed = (uint64_t)seed};
+    return ok;
+}
+
 bool
 cps_execute_kernel(cps_cli *c, const cps_instance *i, const cps_kbin *k, const cps_io *in,
                    unsigned nin, cps_io *out, unsigned nout, unsigned checks, cps_report *rep)
@@ -161,10 +173,11 @@ cps_execute_kernel(cps_cli *c, const cps_instance *i, const cps_kbin *k, const c
     }
     cps_views views;
     cps_views_open(c, &views);
-    cps_sim_opts opts = {.checks = checks, .trace = cps_views_any(&views)};
+    cps_sim_opts opts;
     cps_sim_report sr;
     double t0 = cps_now_ms();
-    ok = ok && run_once(c, s, debug, k->name, &opts, &sr, rep, NULL);
+    ok = ok && sim_opts(c, checks, cps_views_any(&views), &opts) &&
+         run_once(c, s, debug, k->name, &opts, &sr, rep, NULL);
     rep->wall_ms = cps_now_ms() - t0;
     if (ok) {
         rep->checks = checks;
@@ -210,8 +223,8 @@ run_steps(cps_cli *c, const cps_package *p, const cps_target *t, void **at, unsi
     cps_sim *s = cps_sim_create(t);
     cps_views views;
     cps_views_open(c, &views);
-    cps_sim_opts opts = {.checks = checks, .trace = cps_views_any(&views)};
-    bool ok = true;
+    cps_sim_opts opts;
+    bool ok = sim_opts(c, checks, cps_views_any(&views), &opts);
     cps_debug *debug = cps_debug_open(c, &ok);
     const char *only = cps_cli_str(c, CPS_OPT_KERNEL, NULL);
     int64_t by_compute = 0;

@@ -467,6 +467,56 @@ cps_round_f64(cps_dtype t, double v)
     return cps_to_f64(t, &cell);
 }
 
+// ---- stochastic rounding ----
+
+#define LAYOUT_BF16 ((layout){16, 7, 127, 0x7f7f, 0x7f80, 0x7fc0})
+#define LAYOUT_TF32 ((layout){19, 10, 127, 0x3fbff, 0x3fc00, 0x3fe00})
+
+// The magnitude cut to the type's bits, one more when the rest beats the random bits.
+static uint32_t
+narrow_stochastic(float v, layout f, uint32_t bits)
+{
+    uint32_t b = bits_of(v), a = b & 0x7fffffffu;
+    uint32_t e = a >> 23, m = (a & 0x7fffffu) | (e ? 0x800000u : 0);
+    e = e ? e : 1;
+    uint32_t least = (uint32_t)(128 - f.bias); // exponent of the type's smallest normal number
+    unsigned drop = (unsigned)(23 - f.m) + (e < least ? least - e : 0);
+    uint32_t whole = drop < 32 ? m >> drop : 0;
+    uint64_t rest = drop < 32 ? m & ((1ull << drop) - 1) : m;
+    uint64_t chance = drop < 64 ? rest << 32 >> drop : 0;
+    uint32_t r = (e >= least ? (e - least) << f.m : 0) + whole + (bits < chance ? 1 : 0);
+    r = r > f.top ? f.over : r;
+    return b >> 31 << (f.width - 1) | r;
+}
+
+void
+cps_from_f32_stochastic(cps_dtype t, void *p, float v, uint32_t bits)
+{
+    uint32_t r;
+    bool finite = (bits_of(v) & 0x7fffffffu) < 0x7f800000u;
+    switch (finite ? t : CPS_DT_NONE) {
+#define SMALL_ROW(id)                                                                          \
+    case CPS_DT_##id:                                                                          \
+        r = narrow_stochastic(v, LAYOUT_##id, bits);                                           \
+        memcpy(p, &r, cps_dtype_bytes(t));                                                     \
+        return;
+        SMALL_ROW(BF16)
+        SMALL_ROW(FP16)
+        SMALL_ROW(FP8E3M4)
+        SMALL_ROW(FP8E4M3)
+        SMALL_ROW(FP8E4M3FN)
+        SMALL_ROW(FP8E5M2)
+        SMALL_ROW(FP4E2M1)
+#undef SMALL_ROW
+    case CPS_DT_TF32:
+        r = narrow_stochastic(v, LAYOUT_TF32, bits) << 13;
+        memcpy(p, &r, 4);
+        return;
+    default:
+        cps_from_f32(t, p, v);
+    }
+}
+
 // ---- integers as integers ----
 
 int64_t

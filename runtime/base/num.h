@@ -58,6 +58,10 @@ float cps_bits_f32(uint32_t b);
  * (32-bit integers above 2^24 round). 64-bit integers: use the _i64 and _f64 forms. */
 float cps_to_f32(cps_dtype t, const void *p);
 void cps_from_f32(cps_dtype t, void *p, float v);
+/* Stochastic rounding: away from zero when `bits` / 2^32 is less than the distance from the nearer
+ * value below in magnitude, so that uniform bits round up in proportion to it (NKI). Floats with a
+ * sign only; other types, exact values, infinities and NaN go as in cps_from_f32. */
+void cps_from_f32_stochastic(cps_dtype t, void *p, float v, uint32_t bits);
 double cps_to_f64(cps_dtype t, const void *p);
 void cps_from_f64(cps_dtype t, void *p, double v); /* one rounding, not via binary32 */
 int64_t cps_to_i64(cps_dtype t, const void *p);    /* integer types only */

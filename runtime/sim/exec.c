@@ -236,6 +236,7 @@ run_data(cps_sim *s, engine *e, insn *i)
         if (races)
             race_access(s, &r, false, i, e->vc, false);
     }
+    s->unit = e;
     if (!i->sem->exec(s, e, i))
         return false;
     for (unsigned k = 0; k < i->nop && i->sem->kind == SEM_DATA; k++) {
@@ -419,7 +420,7 @@ run_reset(cps_sim *s)
         memset(e->found, 0xFF, sizeof e->found);
         memset(e->preset, 0, sizeof e->preset);
         memset(e->bn, 0, sizeof e->bn);
-        rand_seed(e, 0);
+        rand_seed(e, s->opts.seed);
         for (uint32_t i = 0; i < e->n; i++)
             e->code[i].reported = 0;
         if (!e->halted)

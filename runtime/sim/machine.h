@@ -433,6 +433,7 @@ struct cps_sim {
     cps_diags *d; /* of the call under way */
     cps_arena *load_arena, *run_arena;
     cps_sim_opts opts;
+    engine *unit; /* whose instruction takes effect: its random states round */
     bool timer; /* no memory, no data: time only */
     cps_sim_report rep;
 
@@ -489,6 +490,8 @@ struct cps_sim {
 uint8_t *opnd_row(cps_sim *s, const opnd *o, unsigned p);
 void load_f32(cps_sim *s, const opnd *o, unsigned p, float *out);
 void store_f32(cps_sim *s, const opnd *o, unsigned p, const float *in);
+/* fp32 to the storage type, as the engine at work rounds in a lane. */
+void narrow_f32(cps_sim *s, cps_dtype t, unsigned lane, const float *in, void *out, size_t n);
 void load_raw(cps_sim *s, const opnd *o, unsigned p, void *out); /* contiguous elements */
 void store_raw(cps_sim *s, const opnd *o, unsigned p, const void *in);
 void load_i64(cps_sim *s, const opnd *o, unsigned p, int64_t *out);

@@ -138,6 +138,21 @@ load_f32(cps_sim *s, const opnd *o, unsigned p, float *out)
 }
 
 void
+narrow_f32(cps_sim *s, cps_dtype t, unsigned lane, const float *in, void *out, size_t n)
+{
+    if (s->opts.stochastic && cps_dtype_is_float(t)) {
+        unsigned es = cps_dtype_bytes(t);
+        for (size_t k = 0; k < n; k++)
+            cps_from_f32_stochastic(t, (uint8_t *)out + k * es, in[k],
+                                    rand_rounding(s->unit, lane));
+    } else if (t == CPS_DT_BF16) {
+        to_bf16(in, out, n);
+    } else {
+        cps_from_f32_n(t, in, out, n);
+    }
+}
+
+void
 store_f32(cps_sim *s, const opnd *o, unsigned p, const float *in)
 {
     if (o->dtype == CPS_DT_FP32) {
@@ -145,10 +160,7 @@ store_f32(cps_sim *s, const opnd *o, unsigned p, const float *in)
         return;
     }
     void *out = o->flat ? (void *)opnd_row(s, o, p) : (void *)s->raw;
-    if (o->dtype == CPS_DT_BF16)
-        to_bf16(in, out, o->count);
-    else
-        cps_from_f32_n((cps_dtype)o->dtype, in, out, o->count);
+    narrow_f32(s, (cps_dtype)o->dtype, o->part + p, in, out, o->count);
     if (!o->flat)
         store_raw(s, o, p, s->raw);
 }

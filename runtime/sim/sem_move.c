@@ -293,7 +293,7 @@ exec_affine(cps_sim *s, engine *e, insn *i)
             load_raw(s, x, p, v);
         } else {
             load_f32(s, x, p, s->row[2]);
-            cps_from_f32_n((cps_dtype)o->dtype, s->row[2], v, o->count);
+            narrow_f32(s, (cps_dtype)o->dtype, o->part + p, s->row[2], v, o->count);
         }
         for (uint32_t k = 0; k < o->count; k++) {
             int32_t a = (int32_t)((uint32_t)base[k] + p * mult);

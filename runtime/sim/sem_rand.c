@@ -105,7 +105,8 @@ algorithm_of(const cps_sim *s, const engine *e)
 uint32_t
 rand_rounding(engine *e, unsigned lane)
 {
-    return lfsr_next(&e->rand[lane].rounding);
+    // the tensor engine's seeds are words of their own
+    return lfsr_next(e->seed ? &e->seed[0][lane] : &e->rand[lane].rounding);
 }
 
 static uint64_t
@@ -130,6 +131,8 @@ rand_seed(engine *e, uint64_t seed)
             r->pcg[k] = (uint32_t)mix(&z);
         for (unsigned k = 0; k < 6; k++)
             r->philox[k] = (uint32_t)mix(&z);
+        for (unsigned k = 0; e->seed && k < 16; k++)
+            e->seed[k][l] = (uint32_t)mix(&z) | 1;
     }
 }
 

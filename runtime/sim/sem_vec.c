@@ -148,7 +148,7 @@ exec_copy_predicated(cps_sim *s, engine *e, insn *i)
             load_raw(s, d, p, in);
         } else {
             load_f32(s, d, p, s->row[3]);
-            cps_from_f32_n((cps_dtype)o->dtype, s->row[3], in, n);
+            narrow_f32(s, (cps_dtype)o->dtype, o->part + p, s->row[3], in, n);
         }
         load_raw(s, o, p, out);
         for (uint32_t k = 0; k < n; k++) {

@@ -30,6 +30,8 @@ typedef struct cps_sim_opts {
     bool trace;            /* keep records of instructions, transfers, semaphores (record.c) */
     bool no_data;          /* time only: nothing is read, computed, moved or checked; control that
                               depends on memory is a fault (E8307) */
+    bool stochastic;       /* engines round results to narrower floats stochastically ... */
+    uint64_t seed;         /* ... and the random states begin from this */
     uint64_t max_steps;    /* fetched instructions before giving up; 0: 2^28 */
     /* A debugger: false ends the run, which then fails without a diagnostic. May be NULL. */
     bool (*probe)(void *self, cps_probe_kind kind, cps_engine engine, uint32_t index);

@@ -3,6 +3,7 @@
  *   dump f32to DTYPE     binary32 -> storage        dump tof32 DTYPE     storage -> binary32
  *   dump f64to DTYPE     binary64 -> storage        dump tof64 DTYPE     storage -> binary64
  *   dump one-f32to DTYPE, one-f64to, one-tof32, one-tof64: the same element by element
+ *   dump f32sr DTYPE     pairs of binary32 and random bits -> storage, stochastically
  *   dump npy DTYPE       a .npy file -> the file after conversion to DTYPE and formatting
  *   dump rng SEED INDEX N   N normals as binary64, N uniforms, N draws below 1000 as u64
  * Exit 1 with a reason when the input is refused. */
@@ -66,6 +67,23 @@ run_convert(int way, bool single, cps_dtype t, const cps_file *f)
 }
 
 static int
+run_stochastic(cps_dtype t, const cps_file *f)
+{
+    size_t unit = cps_dtype_bytes(t), n = f->n / 8;
+    uint8_t *dst = malloc(n * unit + 1);
+    for (size_t i = 0; i < n; i++) {
+        float v;
+        uint32_t bits;
+        memcpy(&v, f->data + 8 * i, 4);
+        memcpy(&bits, f->data + 8 * i + 4, 4);
+        cps_from_f32_stochastic(t, dst + i * unit, v, bits);
+    }
+    bool ok = cps_file_write("-", dst, n * unit);
+    free(dst);
+    return !ok;
+}
+
+static int
 run_npy(cps_dtype t, const cps_file *f)
 {
     cps_npy npy;
@@ -116,6 +134,8 @@ main(int argc, char **argv)
     int rc = 2;
     if (cps_streq(argv[1], "npy"))
         rc = run_npy(t, &f);
+    if (cps_streq(argv[1], "f32sr"))
+        rc = run_stochastic(t, &f);
     bool single = strncmp(argv[1], "one-", 4) == 0;
     for (int w = 0; w < 4; w++)
         if (cps_streq(ways[w], argv[1] + (single ? 4 : 0)))

@@ -3,7 +3,7 @@
 Widening: all codes of the types up to 16 bits, samples of the others. Narrowing: every 65537th
 binary32 code, everything near a rounding boundary of each type, and special values; from
 binary64 the exact midpoints and their neighbours. NaNs compare as NaN of the same sign.
-usage: oracle_num.py BASE_DUMP
+usage: oracle_num.py BASE_DUMP [--exhaustive [TYPE ...]]
 """
 import subprocess
 import sys
@@ -154,6 +154,36 @@ def check_float(name, dtype):
         check_narrow64(name, dtype)
 
 
+def check_stochastic(name, dtype):
+    """The neighbour farther from zero exactly when the random bits are below the distance."""
+    src = sources32(dtype)
+    with np.errstate(all="ignore"):
+        v = np.unique(np.abs(codes(dtype).astype(np.float64)))
+        v = v[np.isfinite(v)]
+        top = v[-1] + (v[-1] - v[-2])  # one step beyond: what is rounded up to it overflows
+    x = src[np.isfinite(src) & (np.abs(src.astype(np.float64)) < top)]
+    a = np.abs(x.astype(np.float64))
+    lo = np.searchsorted(v, a, side="right") - 1
+    ext = np.append(v, top)
+    frac = (a - ext[lo]) / (ext[lo + 1] - ext[lo])
+    chance = np.floor(frac * 2.0**32)
+    for bits in (chance - 1, chance, np.zeros_like(chance), np.full_like(chance, 2.0**32 - 1)):
+        keep = (bits >= 0) & (bits < 2.0**32)
+        b = bits[keep].astype(np.uint32)
+        up = b < chance[keep]
+        near = ext[lo[keep] + up]
+        with np.errstate(all="ignore"):
+            want = np.copysign(near, x[keep]).astype(np.float32).astype(dtype)
+        pairs = np.stack([x[keep].view(np.uint32), b], axis=1)
+        got = np.frombuffer(dump("f32sr", name, pairs), dtype)
+        compare(f"f32sr {name}", x[keep], got, want)
+    rest = src[~np.isfinite(src)]
+    pairs = np.stack([rest.view(np.uint32), np.full(len(rest), 12345, np.uint32)], axis=1)
+    with np.errstate(all="ignore"):
+        compare(f"f32sr {name}", rest, np.frombuffer(dump("f32sr", name, pairs), dtype),
+                rest.astype(dtype))
+
+
 def round_tf32(b):
     nan = (b & 0x7FFFFFFF) > 0x7F800000
     r = (b.astype(np.uint64) + 0xFFF + ((b >> 13) & 1)).astype(np.uint32)
@@ -206,9 +236,48 @@ def check_bool():
     compare("tof32 bool", b, both("tof32", "bool", b, np.float32), (b != 0).astype(np.float32))
 
 
+def saturate_all(x, dtype):
+    """Nearest even, then the range; NaN is 0. For arrays."""
+    info = np.iinfo(dtype)
+    r = np.rint(np.where(np.isnan(x), np.float32(0), x))
+    low, high = r <= np.float64(info.min), r >= np.float64(info.max)
+    inside = np.where(low | high, np.float32(0), r).astype(dtype)
+    return np.where(low, dtype(info.min), np.where(high, dtype(info.max), inside))
+
+
+def exhaustive(names):
+    """Every binary32 code to every type, by hand: about two minutes a type."""
+    step = 1 << 24
+    for name in names:
+        before = failed
+        for start in range(0, 1 << 32, step):
+            src = np.arange(start, start + step, dtype=np.uint32).view(np.float32)
+            with np.errstate(all="ignore"):
+                if name in INTS:
+                    dtype = INTS[name]
+                    want = saturate_all(src, dtype)
+                elif name == "tf32":
+                    dtype, want = np.float32, round_tf32(src.view(np.uint32))
+                else:
+                    dtype = FLOATS[name]
+                    want = src.astype(dtype)
+                got = np.frombuffer(dump("f32to", name, src), dtype)
+                if name == "fp8e8m0":  # see check_float
+                    keep = ~((src > 2.0**-127) & (src < 1.5 * 2.0**-127))
+                    src, got, want = src[keep], got[keep], want[keep]
+                if got.tobytes() != want.tobytes():  # NaN may differ in what it carries
+                    compare(f"f32to {name}", src, got, want)
+        print(f"{name}: every binary32 code, {failed - before} failed", flush=True)
+    return 1 if failed else 0
+
+
+if "--exhaustive" in sys.argv:
+    sys.exit(exhaustive(sys.argv[3:] or [*FLOATS, "tf32", *INTS]))
 with np.errstate(all="ignore"):
     for n, t in FLOATS.items():
         check_float(n, t)
+        if n not in ("fp32", "fp8e8m0"):
+            check_stochastic(n, t)
     check_tf32()
     for n, t in INTS.items():
         check_int(n, t)

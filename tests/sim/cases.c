@@ -297,7 +297,10 @@ finish(run *r)
         hbm *h = &r->var[i];
         ok = !h->bound || cps_sim_bind(s, h->name, h->data, h->bytes, h->defined, r->d);
     }
-    cps_sim_opts o = {.checks = CPS_CHECK_ALL, .max_steps = 1000000};
+    cps_sim_opts o = {.checks = CPS_CHECK_ALL,
+                      .max_steps = 1000000,
+                      .stochastic = r->stochastic,
+                      .seed = r->seed};
     if (!ok || !cps_sim_run(s, &o, NULL, r->d)) {
         report(r);
     } else {
@@ -344,6 +347,9 @@ one_line(run *r, char *line)
         add_insn(r, at, true);
     } else if (strcmp(what, "at") == 0) {
         add_insn(r, at, false);
+    } else if (strcmp(what, "seed") == 0) {
+        r->stochastic = true;
+        r->seed = (uint64_t)number(&at);
     } else if (strcmp(what, "reloc") == 0) {
         add_reloc(r, at);
     } else if (strcmp(what, "out") == 0) {

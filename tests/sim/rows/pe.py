@@ -5,6 +5,7 @@ import numpy as np
 
 from dve import SPECIAL
 from harness import DTYPES, TARGETS, Case, cast, f32, wide
+from rand import Lfsr, between, stream
 
 A, B, C, O = 0, 0x4000, 0x8000, 0xC000
 START, END = 1, 2
@@ -416,6 +417,13 @@ def sparse():
     v = rng.integers(0, 1 << 32, (16, 128), dtype=np.uint32)
     seed = "PE_MANAGE_SEED src=sbuf[p0+{:#x}][1][128] identity=bf16@sbuf[p0][1][1] mode={} " \
         "dst=sbuf[p0+{:#x}][1][128]"
+    # the first row of seeds rounds sums to bf16, a lane a column
+    w, x = cast(floats(64, 32), "bf16"), cast(floats(64, 20), "bf16")
+    bits, _ = stream(Lfsr, v[0, :32, None], 20)
+    c = Case("PE_MANAGE_SEED/stochastic", "trn3").seed(5).put(A, w).put(B, x).put(C, v)
+    c.insn("pe", seed.format(C, "LOAD", O)).insn("pe", ldw("bf16", 32, 64))
+    c.insn("pe", mm("bf16", 20, 32, 64, out="bf16@"))
+    yield fetch(c, 32, 20, dt="bf16").want(O, between(product(wide(w), wide(x)), "bf16", bits))
     yield (Case("PE_MANAGE_SEED", "trn3").put(A, v).insn("pe", seed.format(A, "LOAD", O))
            .insn("pe", seed.format(A, "SAVE", O)).want(O, v))
 

@@ -2,7 +2,7 @@
 the published ones; how an instruction uses them is a choice of the model (MODEL.md)."""
 import numpy as np
 
-from harness import TARGETS, Case, cast, f32
+from harness import DTYPES, TARGETS, Case, cast, f32
 
 A, O, Q = 0, 0x4000, 0x6000
 R, N = 8, 24
@@ -216,6 +216,39 @@ def seed():
     yield c.insn("dve", equal).want(Q, np.zeros((R, 1), np.uint8))
 
 
+def between(v, dtype, bits):
+    """Stochastic rounding: the neighbour farther from zero when the random word is below the
+    distance from the nearer one, in parts of 2^32."""
+    down = np.abs(v).astype(DTYPES[dtype])
+    wide = down.astype(np.float64)
+    down = np.where(wide > np.abs(v), np.nextafter(down, DTYPES[dtype](0)), down)
+    up = np.nextafter(down, DTYPES[dtype](np.inf))
+    lo, hi = down.astype(np.float64), up.astype(np.float64)
+    chance = np.floor((np.abs(v) - lo) / (hi - lo) * 2.0**32)
+    y = np.where(bits < chance, up, down)
+    return np.copysign(y, v.astype(DTYPES[dtype]))
+
+
+def rounding():
+    """One word of the lane's rounding generator for each element, in order."""
+    v = (rng.standard_normal((R, N)) * 3).astype(f32)
+    v[:, 0] = 1.5  # exact stays
+    state = seeds(1)
+    bits, _ = stream(Lfsr, state, N)
+    for engine, text in (("dve", "CAST src={} ch={} dst={}"), ("pool", "CAST src={} ch={} dst={}"),
+                         ("act", "ACTIVATE identity src={} ch={} scale=1.0 bias=fp32@0.0 dst={}")):
+        for d in ("bf16", "fp16", "fp8e5m2", "fp8e4m3"):
+            c = Case(f"{text.split()[0]}/stochastic-{engine}-{d}").seed(9).put(0x1000, v)
+            c = load(c, engine, state, "OUTPUT_CVT_LFSR")
+            c.insn(engine, text.format(f"fp32@sbuf[p0+0x1000][1][{N}]", R,
+                                       f"{d}@sbuf[p0+{O:#x}][1][{N}]"))
+            yield c.want(O, between(v, d, bits))
+    c = Case("CAST/stochastic-int").seed(9).put(0x1000, v)  # integers round to nearest even
+    yield (load(c, "dve", state, "OUTPUT_CVT_LFSR")
+           .insn("dve", f"CAST src=fp32@sbuf[p0+0x1000][1][{N}] ch={R} "
+                 f"dst=i8@sbuf[p0+{O:#x}][1][{N}]").want(O, cast(v, "i8")))
+
+
 def cases():
-    for group in (generators, older, ranges, seed):
+    for group in (generators, older, ranges, seed, rounding):
         yield from group()
