@@ -308,10 +308,10 @@ def scaled():
                 c.put(C, place(sw, off)).put(C + 0x100, place(sx, 0))
                 g = group(0, k)
                 c.insn("pe", f"LDWEIGHTS_MX src={mx_op(dw, A, C, m, off, step)} "
-                       f"num_active_rows={k} num_active_cols={m} row_grp={g:#x} col_grp=0x1")
+                       f"num_active_rows={k} num_active_cols={m} row_grp={g:#x}")
                 c.insn("pe", f"MATMUL_MX src={mx_op(dx, B, C + 0x100, n)} num_active_rows={k} "
-                       f"num_active_cols={m} psum_accumulate_flags=0x3 row_grp={g:#x} "
-                       f"col_grp=0x1 dst=fp32@psum[p0][1][{n}]")
+                       f"num_active_cols={m} psum_accumulate_flags=0x3 row_grp={g:#x} col_grp=0xf "
+                       f"dst=fp32@psum[p0][1][{n}]")
                 yield fetch(c, m, n).want(O, by_planes(w[:, ::step], x))
     # accumulating, with bf16 sums; a scale of 255 is NaN
     k, m, n = 32, 32, 16
@@ -321,10 +321,10 @@ def scaled():
     c = Case("MATMUL_MX/psum-bf16", "trn3").put(A, rw).put(B, rx).put(C, place(sw, 0))
     c.put(C + 0x100, place(sx, 0))
     c.insn("pe", f"LDWEIGHTS_MX src={mx_op('fp8e5m2', A, C, m)} num_active_rows={k} "
-           f"num_active_cols={m} row_grp=0x1 col_grp=0x1")
+           f"num_active_cols={m} row_grp=0x1")
     for flag in (1, 6):
         c.insn("pe", f"MATMUL_MX src={mx_op('fp8e5m2', B, C + 0x100, n)} num_active_rows={k} "
-               f"num_active_cols={m} psum_accumulate_flags={flag:#x} row_grp=0x1 col_grp=0x1 "
+               f"num_active_cols={m} psum_accumulate_flags={flag:#x} row_grp=0x1 col_grp=0xf "
                f"dst=bf16@psum[p0][1][{n}]")
     y = cast(part, "bf16")
     yield fetch(c, m, n, dt="bf16").want(O, cast(wide(y) + part, "bf16"))
@@ -333,14 +333,14 @@ def scaled():
     c = Case("MATMUL_MX/nan-scale", "trn3").put(A, rw).put(B, rx).put(C, place(sw, 0))
     c.put(C + 0x100, place(sx, 0))
     c.insn("pe", f"LDWEIGHTS_MX src={mx_op('fp8e5m2', A, C, m)} num_active_rows={k} "
-           f"num_active_cols={m} row_grp=0x1 col_grp=0x1")
+           f"num_active_cols={m} row_grp=0x1")
     c.insn("pe", f"MATMUL_MX src={mx_op('fp8e5m2', B, C + 0x100, n)} num_active_rows={k} "
-           f"num_active_cols={m} psum_accumulate_flags=0x3 row_grp=0x1 col_grp=0x1 "
+           f"num_active_cols={m} psum_accumulate_flags=0x3 row_grp=0x1 col_grp=0xf "
            f"dst=fp32@psum[p0][1][{n}]")
     yield fetch(c, m, n).want(O, by_planes(w, x))
     yield Case("LDWEIGHTS_MX/unwritten-scales", "trn3", fails="E8304").put(A, rw).insn(
         "pe", f"LDWEIGHTS_MX src={mx_op('fp8e5m2', A, C, m)} num_active_rows={k} "
-        f"num_active_cols={m} row_grp=0x1 col_grp=0x1")
+        f"num_active_cols={m} row_grp=0x1")
 
 
 def quantised():
@@ -370,9 +370,9 @@ def quantised():
     one = f"QUANTIZE_MX src=bf16@sbuf[p0+{A:#x}][1][64] ch=32 dst={mx_op('fp8e4m3', O, C, 16)}"
     c.insn("dve", one)
     c.insn("pe", f"LDWEIGHTS_MX src={mx_op('fp8e4m3', O, C, 16)} num_active_rows=32 "
-           "num_active_cols=16 row_grp=0x1 col_grp=0x1")
+           "num_active_cols=16 row_grp=0x1")
     c.insn("pe", f"MATMUL_MX src={mx_op('fp8e4m3', O, C, 16)} num_active_rows=32 "
-           "num_active_cols=16 psum_accumulate_flags=0x3 row_grp=0x1 col_grp=0x1 "
+           "num_active_cols=16 psum_accumulate_flags=0x3 row_grp=0x1 col_grp=0xf "
            "dst=fp32@psum[p0][1][16]")
     x = wide(v).reshape(4, 8, 16, 4)
     s = np.ldexp(1.0, (np.floor(np.log2(np.abs(x).max(axis=(1, 3)))) - 7).astype(np.int32))
@@ -406,13 +406,13 @@ def sparse():
                    f"num_active_rows={k} row_grp=0x3")
             c.insn("pe", f"MATMUL_SPARSE src=bf16@sbuf[p0+{B:#x}][1,{n}][{n},{maps}] "
                    f"num_active_rows={k} num_active_cols={m} psum_accumulate_flags=0x3 "
-                   f"row_grp=0x3 col_grp=0x1 dst=fp32@psum[p0][1][{n}]")
+                   f"row_grp=0x3 dst=fp32@psum[p0][1][{n}]")
             yield fetch(c, m, n).want(O, acc)
     c = Case("MATMUL_SPARSE/no-map", fails="E8305").put(A, w).put(B, x)
     c.put(C, np.full((64, 8), 0xFFFF, np.uint16)).insn("pe", ldw("bf16", 32, 64))
     c.insn("pe", f"LDTAGS tags=i16@sbuf[p0+{C:#x}][1][8] num_active_rows=64 row_grp=0x3")
     yield c.insn("pe", f"MATMUL_SPARSE src=bf16@sbuf[p0+{B:#x}][1,20][20,2] num_active_rows=64 "
-                 "num_active_cols=32 psum_accumulate_flags=0x3 row_grp=0x3 col_grp=0x1 "
+                 "num_active_cols=32 psum_accumulate_flags=0x3 row_grp=0x3 "
                  "dst=fp32@psum[p0][1][20]")
     v = rng.integers(0, 1 << 32, (16, 128), dtype=np.uint32)
     seed = "PE_MANAGE_SEED src=sbuf[p0+{:#x}][1][128] identity=bf16@sbuf[p0][1][1] mode={} " \
