@@ -49,6 +49,16 @@ mx_of(cps_sim *s, const insn *i, cps_field f, unsigned wire, unsigned n, mx *out
     return true;
 }
 
+/* All lanes that the scales may lie in, as an operand for whoever asks what is touched. */
+static opnd
+scale_lanes(const insn *i, const mx *m)
+{
+    opnd c = m->scale;
+    c.part = (uint8_t)(c.part / QUADRANT * QUADRANT);
+    c.rows = i->rows;
+    return c;
+}
+
 /* The scales of data partition p. */
 static opnd
 scales_at(const mx *m, unsigned p)
@@ -107,7 +117,8 @@ prep_ldweights_mx(cps_sim *s, insn *i)
     if (!mx_of(s, i, CPS_F_SMX1_LW_src, F(CPS_F_SMX1_LW_in_dtype), cols, &m))
         return false;
     i->op[0] = m.data;
-    i->nop = 1;
+    i->op[1] = scale_lanes(i, &m);
+    i->nop = 2;
     return pe_groups(s, i, F(CPS_F_SMX1_LW_row_grp), F(CPS_F_SMX1_LW_col_grp), cols);
 }
 
@@ -134,7 +145,7 @@ prep_matmul_mx(cps_sim *s, insn *i)
     unsigned cols = F(CPS_F_SMX1D3_MM_num_active_cols), n = i->op[0].count;
     mx m;
     i->op[1] = i->op[0];
-    i->nop = 2;
+    i->nop = 3;
     i->fn = (uint8_t)cols;
     i->cmd = (uint8_t)F(CPS_F_SMX1D3_MM_psum_accumulate_flags);
     i->op[1].rows = (uint8_t)cols;
@@ -143,6 +154,7 @@ prep_matmul_mx(cps_sim *s, insn *i)
     if (!mx_of(s, i, CPS_F_SMX1D3_MM_src, F(CPS_F_SMX1D3_MM_in_dtype), n, &m))
         return false;
     i->op[0] = m.data;
+    i->op[2] = scale_lanes(i, &m);
     return pe_groups(s, i, F(CPS_F_SMX1D3_MM_row_grp), F(CPS_F_SMX1D3_MM_col_grp), cols);
 }
 
@@ -191,7 +203,8 @@ prep_quantize_mx(cps_sim *s, insn *i)
     if (m.t == CPS_DT_FP4E2M1)
         return load_fail(s, i, CPS_E8202, "there is no quantisation to four bits");
     i->op[1] = m.data;
-    i->nop = 2;
+    i->op[2] = scale_lanes(i, &m);
+    i->nop = 3;
     return true;
 }
 
