@@ -206,6 +206,13 @@ cps_jsonw_null(cps_jsonw *w)
 }
 
 void
+cps_jsonw_raw(cps_jsonw *w, const char *token)
+{
+    before_value(w);
+    cps_buf_puts(w->out, token);
+}
+
+void
 cps_jsonw_done(cps_jsonw *w)
 {
     cps_assert(w->depth == 0 && !w->after_key);
@@ -407,6 +414,7 @@ read_number(reader *r, cps_json *v)
     }
     v->kind = CPS_JSON_NUM;
     v->i = 0;
+    v->str = cps_arena_strndup(r->arena, s, n);
     return cps_parse_double(s, n, &v->num) ||
            fail(r, at, "a number beyond the range of a double");
 }
@@ -490,6 +498,7 @@ read_value(reader *r, cps_json *v, int depth)
 {
     skip_blanks(r);
     int c = peek(r);
+    v->at = (uint32_t)r->at;
     if (c == '{' || c == '[') {
         if (depth == DEPTH)
             return fail(r, r->at, "more than 64 levels of nesting");

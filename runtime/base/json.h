@@ -27,6 +27,7 @@ void cps_jsonw_int(cps_jsonw *w, int64_t v);
 void cps_jsonw_num(cps_jsonw *w, double v); /* NaN and infinities become strings */
 void cps_jsonw_bool(cps_jsonw *w, bool v);
 void cps_jsonw_null(cps_jsonw *w);
+void cps_jsonw_raw(cps_jsonw *w, const char *token); /* a number as it was written */
 void cps_jsonw_done(cps_jsonw *w); /* final newline */
 
 /* Reader. */
@@ -42,10 +43,11 @@ typedef enum cps_json_kind {
 
 typedef struct cps_json {
     cps_json_kind kind;
+    uint32_t at;       /* byte offset in the text (up to 4 GiB) */
     const char *key;   /* inside an object */
     int64_t i;         /* BOOL, INT */
     double num;        /* INT, NUM */
-    const char *str;   /* STR: NUL-terminated, UTF-8 */
+    const char *str;   /* STR: NUL-terminated, UTF-8; NUM: the number as it was written */
     uint32_t n;        /* ARR, OBJ: members */
     struct cps_json *first, *next; /* children in order; sibling */
 } cps_json;
