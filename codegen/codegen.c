@@ -89,6 +89,8 @@ run(cps_cg *g, const cps_tfunc *f, cps_mprog *p)
     for (size_t i = 0; i < cps_countof(machine_passes); i++)
         if (!machine_passes[i].run(g, p))
             return false;
+    if (g->o.notes)
+        cps_notes_fill(g, p, g->o.notes);
     return true;
 }
 
@@ -97,7 +99,7 @@ cps_codegen(cps_arena *a, const cps_tfunc *f, const cps_target *t, const cps_cod
             cps_kbin **out, cps_diags *d)
 {
     cps_arena *scratch = cps_arena_create();
-    cps_cg g = {.arena = scratch, .t = t, .d = d};
+    cps_cg g = {.arena = scratch, .keep = a, .t = t, .d = d};
     cps_mprog p = {0};
     if (o)
         g.o = *o;

@@ -18,6 +18,7 @@ typedef struct cps_codegen_opts {
      * False stops the compilation. */
     bool (*after)(void *ctx, const char *pass, const cps_tfunc *f, cps_diags *d);
     void *ctx;
+    struct cps_notes *notes; /* filled when not NULL (codegen/notes.h), in the result's arena */
 } cps_codegen_opts;
 
 /* Compiles `f`, which is not changed, for `t`. `*out` and all it refers to live in `a`, except

@@ -9,6 +9,7 @@
 /* What the passes share. */
 typedef struct cps_cg {
     cps_arena *arena; /* of the compilation; what lasts is copied out at the end */
+    cps_arena *keep;  /* of the result: notes */
     const cps_target *t;
     cps_tfunc *f; /* working copy */
     cps_diags *d;
@@ -44,6 +45,7 @@ typedef struct cps_macc {
     bool write;
     uint16_t part, parts;
     uint32_t var; /* HBM: variable of the kernel */
+    uint32_t buf; /* on chip: buffer of the tile program */
     int64_t base, run;
     int nd;
     struct {
@@ -75,12 +77,21 @@ typedef struct cps_mop {
     /* sync: */
     bool signal;          /* the engine's semaphore rises at completion */
     uint32_t wait, nwait; /* in prog->waits */
+    /* sync, when notes are wanted: */
+    uint32_t id;        /* 1-based place in the list before sync; 0: sync's own */
+    uint32_t dep, ndep; /* in prog->deps */
 } cps_mop;
 
 typedef struct cps_mwait {
     uint8_t sem;
     uint32_t value;
 } cps_mwait;
+
+/* Noted: operation (its id less 1) that must come before, cps_depkind. */
+typedef struct cps_mdep {
+    uint32_t op;
+    uint8_t kind;
+} cps_mdep;
 
 /* A relocation whose bundle index is known only when streams are written. */
 typedef struct cps_mreloc {
@@ -95,6 +106,8 @@ typedef struct cps_mprog {
     CPS_VEC(cps_macc) accs;
     CPS_VEC(cps_mwait) waits;
     CPS_VEC(cps_mreloc) relocs;
+    CPS_VEC(cps_mdep) deps;
+    uint32_t op_ids; /* operations before sync */
     uint32_t labels; /* highest label */
     int semaphores;  /* used; sync */
 } cps_mprog;
@@ -105,5 +118,9 @@ bool cps_pass_select(cps_cg *g, cps_mprog *p);
 bool cps_pass_sync(cps_cg *g, cps_mprog *p);
 /* Streams, relocations and source places. */
 bool cps_pass_emit(cps_cg *g, cps_mprog *p);
+
+/* Fills the notes of a finished program (notes.c). */
+struct cps_notes;
+void cps_notes_fill(cps_cg *g, const cps_mprog *p, struct cps_notes *n);
 
 #endif

@@ -57,6 +57,7 @@ cps_sel_access(const cps_sel *s, const cps_tview *v, bool write, cps_macc *out)
         out->var = s->var[v->buf];
         out->base = v->off * es;
     } else {
+        out->buf = v->buf;
         out->part = (uint16_t)(b->part + v->part);
         out->parts = v->parts;
         out->base = b->byte + v->off * es;

@@ -31,6 +31,7 @@
  * Semaphores are taken to be 0 when the kernel starts (the runtime clears them between loads).
  */
 #include "codegen/deps.h"
+#include "codegen/notes.h"
 
 #include <stdlib.h>
 
@@ -144,6 +145,36 @@ take_semaphore(sync *s, cps_engine e, node *who)
     return oldest;
 }
 
+// The strongest reason why `later` must follow `earlier`: the bytes both touch.
+static uint8_t
+kind_of(const sync *s, const cps_mop *earlier, const cps_mop *later)
+{
+    uint8_t kind = CPS_DEP_ORDERED;
+    for (uint32_t i = 0; i < earlier->nacc; i++)
+        for (uint32_t k = 0; k < later->nacc; k++) {
+            const cps_macc *a = &s->p->accs.data[earlier->acc + i];
+            const cps_macc *b = &s->p->accs.data[later->acc + k];
+            uint8_t one = a->write ? (b->write ? CPS_DEP_OUTPUT : CPS_DEP_FLOW) : CPS_DEP_ANTI;
+            if ((a->write || b->write) && one > kind && cps_acc_overlap(a, b))
+                kind = one;
+        }
+    return kind;
+}
+
+// Keeps what `op` depends on, for the notes.
+static void
+note(sync *s, uint32_t op)
+{
+    cps_mop *m = &s->p->ops.data[op];
+    m->dep = s->p->deps.n;
+    for (uint32_t i = 0; i < s->found.n; i++) {
+        uint32_t by = s->found.data[i];
+        cps_mdep d = {by, kind_of(s, &s->p->ops.data[by], m)};
+        cps_vec_push(s->g->arena, &s->p->deps, d);
+    }
+    m->ndep = s->p->deps.n - m->dep;
+}
+
 static void
 visit(sync *s, uint32_t op)
 {
@@ -155,6 +186,9 @@ visit(sync *s, uint32_t op)
     // Behind a barrier everything is complete; what the sequencer did is in order anyway.
     if (m->after > s->from && s->p->ops.data[m->after - 1].kind != CPS_M_SEQ)
         cps_vec_push(s->g->arena, &s->found, m->after - 1);
+    m->id = op + 1;
+    if (s->g->o.notes)
+        note(s, op);
     wait_all(s, m, n);
     if (m->kind == CPS_M_DMA) {
         unsigned sem = take_semaphore(s, (cps_engine)m->engine, n);
@@ -310,6 +344,7 @@ cps_pass_sync(cps_cg *g, cps_mprog *p)
     last.code = cps_isa_new(CPS_INSN_NOP, g->t->gen);
     cps_vec_push(g->arena, &p->ops, last);
     s.nodes = cps_new_array(g->arena, node, p->ops.n);
+    p->op_ids = p->ops.n;
     section_begin(&s);
     for (uint32_t i = 0; i < p->ops.n; i++) {
         if (p->ops.data[i].kind == CPS_M_BARRIER) {
