@@ -132,8 +132,7 @@ cps_sel_matmul(cps_sel *s, const cps_tinst *x)
                   p.rows, p.cols, cps_legal_start(s->g->f, w), cps_legal_start(s->g->f, o));
         return false;
     }
-    // The bus select of v2 follows the column group (encoding reference, 7.1).
-    p.xbus = p.col_grp == 0xF ? 0x10 : p.col_grp == 3 ? 1 : p.col_grp == 0xC ? 4 : p.col_grp;
+    p.xbus = cps_isa_pe_bus(p.col_grp);
     p.start = cps_tinst_get(x, CPS_TA_START, 0);
     p.stop = cps_tinst_get(x, CPS_TA_STOP, 0);
     if (w->dtype == CPS_DT_FP32 && !(p.transpose && s->g->t->pe_transpose)) {

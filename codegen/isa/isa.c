@@ -365,3 +365,9 @@ cps_isa_pe_group(unsigned start, unsigned span)
         return 0;
     return (uint8_t)(((1u << (width / 32)) - 1u) << (start / 32));
 }
+
+uint8_t
+cps_isa_pe_bus(uint8_t col_grp)
+{
+    return col_grp == 0xF ? 0x10 : col_grp == 3 ? 1 : col_grp == 0xC ? 4 : col_grp;
+}

@@ -249,6 +249,8 @@ cps_addr_byte(uint32_t addr)
 /* row_grp / col_grp of the PE for a start partition and a span (shipped ISA headers);
  * 0 = illegal. */
 uint8_t cps_isa_pe_group(unsigned start, unsigned span);
+/* xbus_sel of v2: it follows the column group (encoding reference, 7.1). */
+uint8_t cps_isa_pe_bus(uint8_t col_grp);
 
 /* ALU operators, activation functions and wait/update modes: rows of alu.def, act.def and
  * sync.def; enumerators carry the wire values. */

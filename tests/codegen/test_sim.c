@@ -1,5 +1,6 @@
 /* Compiled kernels on the simulator. */
 #include "tests/check.h"
+#include "tests/codegen/bir_round.h"
 #include "tests/codegen/ops.h"
 #include "tests/codegen/simrun.h"
 
@@ -21,8 +22,12 @@ static bool
 compile_and_run(tp *p, void **mem, cps_sim_report *rep)
 {
     cps_kbin *k = NULL;
-    cps_codegen_opts o = {.verify = true};
-    bool ok = cps_codegen(p->a, p->f, p->t, &o, &k, p->d) && tp_sim(p, k, mem, rep);
+    cps_notes n = {0};
+    cps_codegen_opts o = {.verify = true, .notes = &n};
+    bool ok = cps_codegen(p->a, p->f, p->t, &o, &k, p->d);
+    if (ok) // control flow and moving transfers go through BIR here
+        CHECK(bir_round_trip(k, &n) && bir_round_trip(k, NULL));
+    ok = ok && tp_sim(p, k, mem, rep);
     if (!ok)
         report(p);
     return ok;
