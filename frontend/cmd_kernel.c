@@ -270,7 +270,7 @@ run(cps_cli *c)
 
     cps_candidate *cand = NULL;
     double rtol = 1e-5, atol = 1e-6;
-    const char *emit = cps_cli_has(c, CPS_OPT_EMIT) ? cps_cli_word(c, CPS_OPT_EMIT, "", "graph tile asm")
+    const char *emit = cps_cli_has(c, CPS_OPT_EMIT) ? cps_cli_word(c, CPS_OPT_EMIT, "", "graph tile asm bir")
                                                     : NULL;
     if (cps_cli_has(c, CPS_OPT_EMIT) && !emit)
         return CPS_USAGE;
@@ -317,6 +317,8 @@ run(cps_cli *c)
         rep.compile_ms = cps_now_ms() - t0;
         rep.hits = bin.hit;
         rep.misses = !bin.hit;
+        if (emit && !strcmp(emit, "bir"))
+            return cps_cli_write(c, "-", bin.bir, bin.bir_bytes) ? CPS_OK : CPS_IO;
         if (emit && !strcmp(emit, "asm")) {
             cps_buf text = {0};
             cps_kbin_listing(bin.kbin, &text);
@@ -364,9 +366,9 @@ compile(cps_cli *c)
         cps_help(c->diags, "for host code compile a model: copse compile IN --target host");
         return CPS_USAGE;
     }
-    bool neff = cps_cli_has(c, CPS_OPT_EMIT);
-    if (neff && !cps_cli_word(c, CPS_OPT_EMIT, "", "neff"))
+    if (cps_cli_has(c, CPS_OPT_EMIT) && !cps_cli_word(c, CPS_OPT_EMIT, "", "neff bir"))
         return CPS_USAGE;
+    bool neff = !strcmp(cps_cli_str(c, CPS_OPT_EMIT, ""), "neff");
     if (!ok || !instance(c, t, &inst))
         return cps_cli_failed(c);
     double t0 = cps_now_ms();

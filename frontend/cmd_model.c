@@ -1,4 +1,5 @@
 /* copse explain, opt and list-operators: looking at a model without making a package. */
+#include "frontend/cmd_bir.h"
 #include "frontend/compile.h"
 #include "frontend/execute.h"
 #include "frontend/model.h"
@@ -81,6 +82,8 @@ cps_cmd_opt(cps_cli *c)
 {
     bool ok = true;
     const char *path = one_model(c), *to = cps_cli_word(c, CPS_OPT_TO, "lowered", "graph lowered");
+    if (path && cps_is_bir(path))
+        return cps_bir_opt(c, path, cps_cli_str(c, CPS_OPT_OUTPUT, "-"));
     const cps_target *t = cps_cli_target(c, &ok);
     if (!path || !to || !ok)
         return cps_cli_failed(c);

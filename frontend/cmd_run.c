@@ -1,4 +1,5 @@
 /* copse compile, run and sim: models and packages. */
+#include "frontend/cmd_bir.h"
 #include "frontend/execute.h"
 #include "frontend/model.h"
 #include "frontend/module_cache.h"
@@ -29,9 +30,34 @@ one_arg(cps_cli *c)
     return NULL;
 }
 
+// The kernels of a model, one text behind the other: tile programs, or listings.
+static cps_exit
+emit_kernels(cps_cli *c, const char *path, const char *emit, const char *to, const cps_target *t)
+{
+    cps_model m;
+    cps_buf b = {0};
+    unsigned hits = 0, misses = 0;
+    cps_package *p = cps_model_read(c, path, &m) ? cps_model_compile(c, &m, t, &hits, &misses) : NULL;
+    for (uint32_t i = 0; p && i < p->kernels.n; i++) {
+        const cps_pkernel *k = &p->kernels.data[i];
+        if (!strcmp(emit, "tile"))
+            cps_buf_put(&b, k->text, k->text_bytes);
+        else
+            cps_kbin_listing(k->kbin, &b);
+    }
+    bool ok = p && cps_cli_write(c, to, b.data ? b.data : "", b.n);
+    cps_buf_fini(&b);
+    cps_exit code = ok ? CPS_OK : cps_cli_failed(c);
+    cps_cli_flush(c);
+    cps_model_close(&m);
+    return code;
+}
+
 static cps_exit
 emit_text(cps_cli *c, const char *path, const char *emit, const char *to, const cps_target *t)
 {
+    if (!strcmp(emit, "tile") || !strcmp(emit, "asm"))
+        return emit_kernels(c, path, emit, to, t);
     cps_model m;
     bool ok = cps_model_read(c, path, &m) && (!strcmp(emit, "graph") || cps_model_lower(c, &m, t)) &&
               cps_model_write(c, m.module, to);
@@ -47,11 +73,13 @@ compile_to(cps_cli *c, const char *path, const char *dir, const cps_target *t)
     double t0 = cps_now_ms();
     cps_report rep = {.target = t ? t->name : "host", .on = "none", .leaf = ""};
     cps_model m = {0};
-    cps_mcache mc;
+    cps_mcache mc = {0};
     cps_rendered r;
     cps_summary sum;
     bool ok = true;
-    if (cps_mcache_get(c, path, t, &mc, &r, &sum)) {
+    // BIR is a file that a kept package does not have.
+    bool more = !strcmp(cps_cli_str(c, CPS_OPT_EMIT, ""), "bir");
+    if (!more && cps_mcache_get(c, path, t, &mc, &r, &sum)) {
         rep.hits = sum.kernels;
     } else {
         cps_package *p = cps_model_read(c, path, &m) ? cps_model_compile(c, &m, t, &rep.hits, &rep.misses)
@@ -60,7 +88,8 @@ compile_to(cps_cli *c, const char *path, const char *dir, const cps_target *t)
         if (ok) {
             cps_package_render(p, &r);
             sum = (cps_summary){p->model, p->steps.n, t ? p->kernels.n : 1, p->arena_bytes};
-            cps_mcache_put(c, &mc, path, t, &m, &r, &sum);
+            if (!more)
+                cps_mcache_put(c, &mc, path, t, &m, &r, &sum);
         }
     }
     double t1 = cps_now_ms();
@@ -101,18 +130,20 @@ cps_cmd_compile(cps_cli *c)
     bool ok = true;
     const char *path = one_arg(c), *dir = cps_cli_str(c, CPS_OPT_OUTPUT, NULL);
     const char *emit = cps_cli_has(c, CPS_OPT_EMIT)
-                           ? cps_cli_word(c, CPS_OPT_EMIT, "", "graph lowered neff")
+                           ? cps_cli_word(c, CPS_OPT_EMIT, "", "graph lowered tile asm neff bir")
                            : NULL;
     const cps_target *t = cps_cli_target(c, &ok);
     if (!path || !ok || (cps_cli_has(c, CPS_OPT_EMIT) && !emit))
         return cps_cli_failed(c);
-    bool neff = emit && !strcmp(emit, "neff"); // beside the package, not instead of it
-    if (neff && !t) {
-        cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'--emit neff' makes a container, and there is none for the host");
+    if (!t && emit && strcmp(emit, "graph") && strcmp(emit, "lowered")) {
+        cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'--emit %s' is of NeuronCore kernels, the host has none", emit);
         return CPS_USAGE;
     }
-    if (neff)
-        emit = NULL;
+    if (cps_is_bir(path) && (dir || emit))
+        return cps_bir_compile(c, path, dir);
+    bool neff = emit && !strcmp(emit, "neff"), bir = emit && !strcmp(emit, "bir");
+    if (neff || bir)
+        emit = NULL; // beside the package, not instead of it
     if (dir && (!*dir || (!emit && !strcmp(dir, "-")))) {
         cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'-o %s' is no folder for a package", dir);
         return CPS_USAGE;

@@ -11,6 +11,7 @@
 #include "frontend/compile.h"
 
 #include "build_id.h"
+#include "codegen/bir/bir.h"
 #include "codegen/codegen.h"
 #include "runtime/sim/sim.h"
 
@@ -117,7 +118,11 @@ cps_compile_kernel(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_ca
     out->key = cps_digest_of(parts.data, parts.n);
     out->kbin = NULL;
     out->hit = false;
-    if (cps_cache_get(cache, &out->key, parts.data, parts.n, &bytes)) {
+    out->bir = NULL;
+    // BIR says more than a cached kernel knows: buffers, dependences, program order.
+    bool bir = !strcmp(cps_cli_str(c, CPS_OPT_EMIT, ""), "bir");
+    cps_notes notes = {0};
+    if (!bir && cps_cache_get(cache, &out->key, parts.data, parts.n, &bytes)) {
         const char *why = NULL;
         // The unpacked kernel refers into the bytes: they move to the arena first.
         void *copy = cps_arena_raw(a, bytes.n + 1);
@@ -130,7 +135,7 @@ cps_compile_kernel(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_ca
 #ifdef CPS_TEST_BUILD
         each = true;
 #endif
-        cps_codegen_opts o = {.verify = true};
+        cps_codegen_opts o = {.verify = true, .notes = bir ? &notes : NULL};
         if (each) {
             o.after = check_after;
             o.ctx = (void *)(uintptr_t)i->target;
@@ -142,6 +147,12 @@ cps_compile_kernel(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_ca
             bytes.n = 0;
             cps_kbin_pack(fresh, &bytes);
             cps_cache_put(cache, &out->key, parts.data, parts.n, bytes.data, bytes.n);
+        }
+        if (out->kbin && bir) {
+            bytes.n = 0;
+            cps_bir_write(fresh, &notes, &bytes);
+            out->bir = cps_arena_strndup(a, bytes.data, bytes.n);
+            out->bir_bytes = bytes.n;
         }
     }
     cps_buf_fini(&parts);

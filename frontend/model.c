@@ -368,9 +368,20 @@ add_kernel(cps_cli *c, cps_package *p, const cps_instance *inst, const cps_candi
         cps_buf_printf(&text, "%s%s=%" PRId64, q ? "," : "", k->config[q].key, k->config[q].i);
     x.config = cps_arena_strndup(a, text.data ? text.data : "", text.n);
     x.name = cps_arena_printf(a, "%s_%u", k->leaf, p->kernels.n);
+    bool ok = true;
+    if (bin->bir) {
+        x.text = bin->bir;
+        x.text_bytes = bin->bir_bytes;
+        x.text_name = "kernel.bir.json";
+    } else if (!strcmp(cps_cli_str(c, CPS_OPT_EMIT, ""), "tile")) {
+        text.n = 0;
+        ok = cps_compile_tile(c, a, inst, k, &text);
+        x.text = cps_arena_strndup(a, text.data ? text.data : "", text.n);
+        x.text_bytes = text.n;
+    }
     cps_buf_fini(&text);
     cps_vec_push(a, &p->kernels, x);
-    return true;
+    return ok;
 }
 
 cps_package *

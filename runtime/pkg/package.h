@@ -54,6 +54,9 @@ typedef struct cps_pkernel {
     const char *bound;    /* of the roof: compute or memory */
     cps_digest key;       /* of the trace cache */
     const cps_kbin *kbin;
+    const char *text;     /* a further text of the kernel, or NULL; not read back */
+    size_t text_bytes;
+    const char *text_name; /* its file in the kernel's folder; NULL: not written */
 } cps_pkernel;
 
 typedef struct cps_package {

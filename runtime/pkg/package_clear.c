@@ -13,7 +13,7 @@ static const char *const top_files[] = {"manifest.json", "weights.bin", "graph.c
                                         "model.neff"};
 static const char *const kernel_files[] = {"pe.bin",   "act.bin",     "pool.bin",    "dve.bin", "sp.bin",
                                            "dma.json", "reloc.json",  "kernel.json", "data.bin",
-                                           "kernel.cas"};
+                                           "kernel.cas", "kernel.bir.json"};
 
 void
 cps_package_clear(cps_arena *a, const char *dir)

@@ -201,6 +201,10 @@ cps_package_render(cps_package *p, cps_rendered *out)
         first[i] = out->files.list.n;
         cps_kbin_files(p->kernels.data[i].kbin,
                        cps_arena_printf(p->arena, "kernels/%s/", p->kernels.data[i].name), &out->files);
+        const cps_pkernel *k = &p->kernels.data[i];
+        if (k->text_name)
+            add_text(out, cps_arena_printf(p->arena, "kernels/%s/%s", k->name, k->text_name), k->text,
+                     k->text_bytes);
     }
     first[p->kernels.n] = out->files.list.n;
     for (uint32_t i = 0; i < p->vars.n; i++) {

@@ -5,8 +5,9 @@ all checks on against the reference at the leaf's own tolerance, and against Num
 Three sets: the cases that leaves declare, edges chosen here, and random calls from a fixed seed. A random
 call may be refused by every leaf, with reasons (E1108); anything else than right or refused is a failure.
 Arguments after the program: names of operators to run, or none for all."""
-import json, math, os, random, re
+import json, math, os, random
 from concurrent.futures import ThreadPoolExecutor
+from cases import leaf_cases, operators, options
 from util import *
 
 try:
@@ -47,21 +48,6 @@ rope B=1,S=129,h=1,d=2 interleaved=true | rope B=2,S=1,h=33,d=64
 
 def dims_of(names, pairs):
     return ",".join(f"{k}={v}" for k, v in pairs if k in names)
-
-
-def leaf_cases(ops):
-    for op in ops:
-        for leaf in op["leaves"]:
-            text = copse("kernel", "show", leaf["name"]).stdout.decode()
-            body = text[text.index(f"leaf {leaf['name']} "):]
-            m = re.search(r"\n    cases (.*?);\n", body, re.S)
-            check(m is not None, f"{leaf['name']} has no cases")
-            for case in re.findall(r"\(([^()]*)\)", m.group(1) if m else ""):
-                pairs = [(k, v.strip('"').replace(" ", ",").split(".")[-1] if re.match(r'["A-Z]', v) else v)
-                         for k, v in re.findall(r'(\w+): ("[^"]*"|[^,]+)', case)]
-                for target in leaf["targets"].split():
-                    if target != "host":
-                        yield op, leaf["name"], pairs, target
 
 
 def edge_cases(ops):
@@ -128,12 +114,8 @@ def run(case):
     dtype, extra = o.get("dtype", "bf16"), o.get("with", "")
     what = f"{op['name']} {leaf or ''} on {target}: {dims} {dtype} {extra} {attrs}"
     folder = tempfile.mkdtemp(dir=TMP)
-    args = ["kernel", "run", op["name"], "--target", target, "--dims", dims, "--dtype", dtype, "--compare", "ref",
-            "--no-cache", "--save-io", folder, "--report", f"{folder}/r.json"]
-    args += ["--leaf", leaf] if leaf else []
-    args += ["--with", extra] if extra else []
-    for k, v in attrs.items():
-        args += ["--attr", f"{k}={v}"]
+    args = ["kernel", "run", op["name"], *options(op, leaf, pairs, target), "--compare", "ref", "--no-cache",
+            "--save-io", folder, "--report", f"{folder}/r.json"]
     try:
         r = copse(*args, timeout=600)
         text = r.stderr.decode()
@@ -159,8 +141,7 @@ def run(case):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-ops = [op for op in json.loads(copse("kernel", "list", "--json").stdout)
-       if op["leaves"] and (not only or op["name"] in only)]
+ops = operators(only)
 if oracle:
     for op in ops:
         check(op["name"] in oracle.OPS, f"{op['name']} has no oracle")

@@ -1,0 +1,123 @@
+/* BIR documents as input: checked and printed again (opt), or made into a kernel (compile). */
+#include "frontend/cmd_bir.h"
+
+#include "codegen/bir/bir.h"
+#include "runtime/base/file.h"
+#include "runtime/pkg/package.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+bool
+cps_is_bir(const char *path)
+{
+    return cps_has_suffix(path, ".bir.json") || cps_has_suffix(path, ".bir");
+}
+
+static cps_bir *
+read_document(cps_cli *c, const char *path, cps_file *f)
+{
+    if (!cps_file_open(path, true, f)) {
+        cps_error(c->diags, CPS_E1001, CPS_NOSPAN, "cannot read '%s': %s", path,
+                  strerror(errno));
+        return NULL;
+    }
+    uint32_t source = cps_diags_source(c->diags, path, (const char *)f->data, f->n);
+    return cps_bir_read(c->arena, (const char *)f->data, f->n, source, c->diags);
+}
+
+// Ends a command whose messages may show lines of the file.
+static cps_exit
+finish(cps_cli *c, cps_file *f, bool ok)
+{
+    cps_exit code = ok ? CPS_OK : cps_cli_failed(c);
+    cps_cli_flush(c);
+    cps_file_close(f);
+    return code;
+}
+
+cps_exit
+cps_bir_opt(cps_cli *c, const char *path, const char *to)
+{
+    cps_file f = {0};
+    cps_buf b = {0};
+    cps_bir *doc = read_document(c, path, &f);
+    if (doc)
+        cps_bir_print(doc, &b);
+    bool ok = doc && cps_cli_write(c, to, b.data, b.n);
+    cps_buf_fini(&b);
+    return finish(c, &f, ok);
+}
+
+// Variables that cross the kernel's border become the package's; its own stay inside.
+static cps_package *
+package_of(cps_cli *c, const cps_kbin *k)
+{
+    cps_arena *a = c->arena;
+    cps_package *p = cps_package_new(a, k->name, k->target);
+    const cps_target *t = cps_target_find(k->target);
+    if (t)
+        p->target_digest = t->digest;
+    cps_pkernel x = {.name = cps_arena_printf(a, "%s_0", k->name),
+                     .leaf = k->name,
+                     .op = k->name,
+                     .why = "bir",
+                     .instance = "",
+                     .config = "",
+                     .bound = "",
+                     .flops = k->stats.flops,
+                     .bytes = k->stats.hbm_bytes,
+                     .kbin = k};
+    cps_vec_push(a, &p->kernels, x);
+    for (uint32_t i = 1; i < k->vars.n; i++) {
+        const cps_kvar *v = &k->vars.data[i];
+        if (v->kind != CPS_VAR_INPUT && v->kind != CPS_VAR_OUTPUT && v->kind != CPS_VAR_INOUT)
+            continue;
+        bool in = v->kind != CPS_VAR_OUTPUT, out = v->kind != CPS_VAR_INPUT;
+        cps_pvar pv = {.name = v->name,
+                       .kind = in ? CPS_PV_INPUT : CPS_PV_OUTPUT,
+                       .dtype = v->dtype,
+                       .rank = v->rank,
+                       .bytes = v->bytes};
+        cps_pio io = {.name = v->name, .var = p->vars.n, .rank = v->rank};
+        memcpy(pv.dim, v->dim, sizeof pv.dim);
+        memcpy(io.dim, v->dim, sizeof io.dim);
+        cps_vec_push(a, &p->vars, pv);
+        if (in)
+            cps_vec_push(a, &p->inputs, io);
+        if (out)
+            cps_vec_push(a, &p->outputs, io);
+        cps_vec_push(a, &p->args, ((cps_parg){v->name, io.var}));
+    }
+    cps_vec_push(a, &p->steps, ((cps_pstep){.kernel = 0, .nargs = p->args.n}));
+    return p;
+}
+
+cps_exit
+cps_bir_compile(cps_cli *c, const char *path, const char *dir)
+{
+    const char *emit =
+        cps_cli_has(c, CPS_OPT_EMIT) ? cps_cli_word(c, CPS_OPT_EMIT, "", "asm bir") : NULL;
+    if (cps_cli_has(c, CPS_OPT_EMIT) && !emit)
+        return CPS_USAGE;
+    if (emit && !strcmp(emit, "bir"))
+        return cps_bir_opt(c, path, dir ? dir : "-");
+    cps_file f = {0};
+    double t0 = cps_now_ms();
+    cps_bir *doc = read_document(c, path, &f);
+    cps_kbin *k = doc ? cps_bir_kernel(c->arena, doc, c->diags) : NULL;
+    bool ok = k != NULL;
+    if (ok && emit) {
+        cps_buf b = {0};
+        cps_kbin_listing(k, &b);
+        ok = cps_cli_write(c, dir ? dir : "-", b.data, b.n);
+        cps_buf_fini(&b);
+    } else if (ok) {
+        ok = cps_package_write(package_of(c, k), dir, c->diags);
+        if (ok)
+            fprintf(stderr, "%s: %s for %s, made of BIR in %.2f ms\n", dir, k->name, k->target,
+                    cps_now_ms() - t0);
+    }
+    return finish(c, &f, ok);
+}
