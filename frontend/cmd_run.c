@@ -136,7 +136,7 @@ cps_cmd_compile(cps_cli *c)
     if (!path || !ok || (cps_cli_has(c, CPS_OPT_EMIT) && !emit))
         return cps_cli_failed(c);
     if (!t && emit && strcmp(emit, "graph") && strcmp(emit, "lowered")) {
-        cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'--emit %s' is of NeuronCore kernels, the host has none", emit);
+        cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'--emit %s' is of NeuronCore kernels, and there are none for the host", emit);
         return CPS_USAGE;
     }
     if (cps_is_bir(path) && (dir || emit))
