@@ -1,6 +1,7 @@
 /* One accepted input of every kind, made by the rooms' own builders or read from the tree. */
 #include "tests/fuzz/fuzz.h"
 
+#include "codegen/bir/bir.h"
 #include "codegen/codegen.h"
 #include "frontend/dsl/registry.h"
 #include "ir/build.h"
@@ -149,6 +150,20 @@ seed_neff(cps_arena *a, cps_buf *out)
     bool ok = f && cps_neff_write(f, out, d);
     cps_diags_destroy(d);
     return ok;
+}
+
+bool
+seed_bir(cps_arena *a, cps_buf *out)
+{
+    cps_kbin *k = NULL;
+    cps_notes n = {0};
+    cps_codegen_opts o = {.notes = &n};
+    cps_diags *d = cps_diags_create();
+    cps_tfunc *f = tile(a, d);
+    if (f && cps_codegen(a, f, cps_target_find("trn2"), &o, &k, d))
+        cps_bir_write(k, &n, out);
+    cps_diags_destroy(d);
+    return k != NULL;
 }
 
 bool
