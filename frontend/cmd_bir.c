@@ -2,6 +2,7 @@
 #include "frontend/cmd_bir.h"
 
 #include "codegen/bir/bir.h"
+#include "frontend/compile.h"
 #include "runtime/base/file.h"
 #include "runtime/pkg/package.h"
 
@@ -50,13 +51,29 @@ cps_bir_opt(cps_cli *c, const char *path, const char *to)
     return finish(c, &f, ok);
 }
 
+// The facts of the kernel's target: one of the three, or the description given with --target.
+static const cps_target *
+target_of(cps_cli *c, const cps_kbin *k, bool *ok)
+{
+    const cps_target *t = cps_target_find(k->target);
+    if (t && t->gen == k->gen)
+        return t;
+    t = cps_cli_target(c, ok);
+    if (*ok && (!t || strcmp(t->name, k->target) || t->gen != k->gen)) {
+        cps_error(c->diags, CPS_E8003, CPS_NOSPAN, "the document was written for '%s'",
+                  k->target);
+        cps_help(c->diags, "give its description with --target");
+        *ok = false;
+    }
+    return t;
+}
+
 // Variables that cross the kernel's border become the package's; its own stay inside.
 static cps_package *
-package_of(cps_cli *c, const cps_kbin *k)
+package_of(cps_cli *c, const cps_kbin *k, const cps_target *t)
 {
     cps_arena *a = c->arena;
     cps_package *p = cps_package_new(a, k->name, k->target);
-    const cps_target *t = cps_target_find(k->target);
     if (t)
         p->target_digest = t->digest;
     cps_pkernel x = {.name = cps_arena_printf(a, "%s_0", k->name),
@@ -108,13 +125,16 @@ cps_bir_compile(cps_cli *c, const char *path, const char *dir)
     cps_bir *doc = read_document(c, path, &f);
     cps_kbin *k = doc ? cps_bir_kernel(c->arena, doc, c->diags) : NULL;
     bool ok = k != NULL;
+    const cps_target *t = ok ? target_of(c, k, &ok) : NULL;
+    // Nobody vouches for a document: what its kernel does is proved as for a fresh one.
+    ok = ok && cps_compile_prove(c, t, k);
     if (ok && emit) {
         cps_buf b = {0};
         cps_kbin_listing(k, &b);
         ok = cps_cli_write(c, dir ? dir : "-", b.data, b.n);
         cps_buf_fini(&b);
     } else if (ok) {
-        ok = cps_package_write(package_of(c, k), dir, c->diags);
+        ok = cps_package_write(package_of(c, k, t), dir, c->diags);
         if (ok)
             fprintf(stderr, "%s: %s for %s, made of BIR in %.2f ms\n", dir, k->name, k->target,
                     cps_now_ms() - t0);

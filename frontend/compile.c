@@ -91,20 +91,27 @@ cps_compile_tile(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_cand
 
 /* The independent check of a fresh binary: no order of events may race or get stuck. It goes into
  * the kernel's folder and the manifest. */
-static bool
-proved(cps_cli *c, const cps_instance *i, cps_kbin *k)
+bool
+cps_compile_prove(cps_cli *c, const cps_target *t, cps_kbin *k)
 {
-    cps_sim *s = cps_sim_create(i->target);
+    cps_sim *s = cps_sim_create(t);
     cps_proof p;
     bool ok = cps_sim_load(s, k, c->diags) && cps_sim_prove(s, &p, c->diags);
     if (ok) {
         k->stats.races = (uint8_t)p.races;
         k->stats.deadlock = (uint8_t)p.deadlock;
-    } else {
-        cps_note(c->diags, CPS_NOSPAN, "the binary of '%s' is wrong: a mistake of the back end, not of the leaf",
-                 k->name);
     }
     cps_sim_destroy(s);
+    return ok;
+}
+
+static bool
+proved(cps_cli *c, const cps_instance *i, cps_kbin *k)
+{
+    bool ok = cps_compile_prove(c, i->target, k);
+    if (!ok)
+        cps_note(c->diags, CPS_NOSPAN, "the binary of '%s' is wrong: a mistake of the back end, not of the leaf",
+                 k->name);
     return ok;
 }
 

@@ -156,6 +156,14 @@ def texts():
     # the rebuilt kernel runs, with all checks on
     check(copse("compile", path, "-o", f"{TMP}/k").returncode == 0, "compile")
     check(copse("run", f"{TMP}/k").returncode == 0, "run")
+    # a wait left out is a race, and no kernel is made
+    doc = json.loads(r.stdout)
+    for i in doc["functions"][0]["blocks"][0]["instructions"]:
+        if i["opcode"] == "TensorCopy":
+            i["sync_info"]["on_wait"] = []
+    open(path, "w").write(json.dumps(doc))
+    bad = copse("compile", path, "-o", f"{TMP}/race")
+    check(bad.returncode == 1 and b"race" in bad.stderr and not os.path.exists(f"{TMP}/race"), bad.stderr.decode()[-300:])
     # other documents: members in any order and form come out sorted, nothing is lost
     doc = json.loads(r.stdout)
     doc["mine"] = [1, 2.50, None, {"b": 1e-3, "a": "\u00fc"}]
