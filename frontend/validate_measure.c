@@ -1,13 +1,13 @@
 /* Times of single instructions and transfers in a traced run: what published traces show.
  *
  * A measure is a word and perhaps an instruction's name:
- *   occupy I    its engine is free again (mean over all I)
- *   latency I   its result is visible
- *   period I    from one I to the next that follows at once (median)
+ *   occupy I    its engine is free again (median over all I)
+ *   latency I   its result is visible (median)
+ *   period I    from one I to the next (median); `pair I`: to the next but one
  *   move in, out        first byte to last byte of the first load, or store
  *   start in, out       its trigger to its first byte
  *   use in              last byte of the first load to the first instruction after it
- *   span                first trigger of a load to the last byte of a store */
+ *   span                first trigger of a load to the acknowledge of a store */
 #include "frontend/validate.h"
 
 #include "codegen/isa/isa.h"
@@ -26,8 +26,7 @@ static bool
 next(const gauge *g, unsigned *at, cps_sim_event *e)
 {
     for (; *at < cps_sim_events(g->s); ++*at) {
-        if (!cps_sim_event_at(g->s, *at, e))
-            continue;
+        *e = cps_sim_event_at(g->s, *at);
         if (g->insn ? !e->transfer && cps_isa_find_any(e->insn->b[0]) == g->insn
                     : e->transfer && e->store == g->store) {
             ++*at;
@@ -35,26 +34,6 @@ next(const gauge *g, unsigned *at, cps_sim_event *e)
         }
     }
     return false;
-}
-
-static double
-occupy(const gauge *g)
-{
-    cps_sim_event e;
-    double sum = 0, n = 0;
-    for (unsigned at = 0; next(g, &at, &e); n++)
-        sum += (double)(e.end - e.start);
-    return sum / n;
-}
-
-static double
-latency(const gauge *g)
-{
-    cps_sim_event e;
-    double sum = 0, n = 0;
-    for (unsigned at = 0; next(g, &at, &e); n++)
-        sum += (double)(e.seen - e.start);
-    return sum / n;
 }
 
 static int
@@ -65,22 +44,66 @@ by_value(const void *a, const void *b)
 }
 
 static double
-period(const gauge *g)
+middle(double *v, unsigned n)
+{
+    if (!n)
+        return NAN;
+    qsort(v, n, sizeof *v, by_value);
+    return v[n / 2];
+}
+
+static double
+length(const gauge *g, bool whole)
+{
+    cps_sim_event e;
+    unsigned n = 0, at = 0;
+    double *v = calloc(cps_sim_events(g->s) + 1u, sizeof *v), mid = NAN;
+    while (v && next(g, &at, &e))
+        v[n++] = (double)((whole ? e.seen : e.end) - e.start);
+    if (v)
+        mid = middle(v, n);
+    free(v);
+    return mid;
+}
+
+static double
+occupy(const gauge *g)
+{
+    return length(g, false);
+}
+
+static double
+latency(const gauge *g)
+{
+    return length(g, true);
+}
+
+static double
+gap_of(const gauge *g, unsigned apart)
 {
     cps_sim_event e;
     unsigned at = 0, n = 0, cap = cps_sim_events(g->s);
-    double *gap = calloc(cap + 1, sizeof *gap), last = NAN, mid = NAN;
-    while (gap && next(g, &at, &e)) {
-        if (!isnan(last))
-            gap[n++] = (double)e.start - last;
-        last = (double)e.start;
-    }
-    if (n) {
-        qsort(gap, n, sizeof *gap, by_value);
-        mid = gap[n / 2];
-    }
+    double *gap = calloc(cap + 1, sizeof *gap), mid = NAN;
+    while (gap && next(g, &at, &e))
+        gap[n++] = (double)e.start;
+    for (unsigned k = 0; k + apart < n; k++)
+        gap[k] = gap[k + apart] - gap[k];
+    if (gap)
+        mid = middle(gap, n > apart ? n - apart : 0);
     free(gap);
     return mid;
+}
+
+static double
+period(const gauge *g)
+{
+    return gap_of(g, 1);
+}
+
+static double
+pair(const gauge *g)
+{
+    return gap_of(g, 2);
 }
 
 static double
@@ -107,7 +130,7 @@ use(const gauge *g)
     if (!next(g, &at, &load))
         return NAN;
     for (unsigned i = 0; i < cps_sim_events(g->s); i++)
-        if (cps_sim_event_at(g->s, i, &e) && !e.transfer && e.start >= load.end)
+        if (e = cps_sim_event_at(g->s, i), !e.transfer && !e.control && e.start >= load.end)
             return (double)(e.start - load.end);
     return NAN;
 }
@@ -122,15 +145,15 @@ span(const gauge *g)
         return NAN;
     double from = (double)e.trigger, to = NAN;
     for (at = 0; next(&out, &at, &e);)
-        to = (double)e.end;
+        to = (double)e.seen;
     return to - from;
 }
 
 static const struct {
     const char *word;
     double (*of)(const gauge *g);
-} measures[] = {{"occupy", occupy}, {"latency", latency}, {"period", period}, {"move", move},
-                {"start", start},   {"use", use},         {"span", span}};
+} measures[] = {{"pair", pair}, {"occupy", occupy}, {"latency", latency}, {"period", period},
+                {"move", move}, {"start", start},   {"use", use},         {"span", span}};
 
 double
 cps_validate_measure(const cps_sim *s, const char *measure)

@@ -6,8 +6,11 @@
  *   - RECIPROCAL on the vector engine costs N, not 8 N;
  *   - a 4-byte matmul is two instructions of 2 N cycles;
  *   - LDWEIGHTS runs behind the MATMUL before it and never shows (the pairs of a published fp32
- *     profile follow each other at 2 N + 7 cycles, nothing more), so it occupies nothing. The
- *     up to 32 cycles that show after an idle PE are left out;
+ *     profile follow each other at 2 N + 7 cycles, nothing more), so it occupies nothing; its
+ *     operand is free when the weights are in place. The up to 32 cycles that show after an
+ *     idle PE are left out;
+ *   - a result of the PE crosses the stationary columns, a cycle each (188 ns from start to end
+ *     with 1 column, 219 with 96);
  *   - LOCAL GATHER: the printed formula divides by a factor that grows with its own overhead;
  *     here it multiplies (inferred).
  * Deliberately absent: bank conflicts, port start-up, instruction fetch, PE warm-up and
@@ -15,6 +18,7 @@
 #include "codegen/isa/timing.h"
 
 #include <math.h>
+#include <string.h>
 
 enum {
     MIN_II = 64,          // floor of an instruction, cycles (NKI API of 2025)
@@ -347,6 +351,17 @@ of_cycles(int64_t n, double mhz)
     return (cps_ps)llround((double)n * 1e6 / mhz);
 }
 
+// Stationary columns of a PE instruction.
+static int64_t
+columns(const work *w)
+{
+    unsigned fmt = w->insn->format;
+    for (unsigned f = cps_formats[fmt].first; f < cps_formats[fmt + 1].first; f++)
+        if (!strcmp(cps_fields[f].name, "num_active_cols"))
+            return (int64_t)cps_isa_get(w->b, (cps_field)f);
+    return 0;
+}
+
 static cps_engine
 first_engine(unsigned mask)
 {
@@ -374,9 +389,13 @@ cps_timing(const cps_target *t, cps_engine e, const cps_bundle *b, cps_cost *out
         out->cycles = llround(t->act_table_ns * t->act_mhz / 1000.0);
         return;
     }
-    if (insn->timing == CPS_TC_LDWEIGHTS)
+    if (insn->timing == CPS_TC_LDWEIGHTS) {
+        // 4-byte weights go in at half the rate (199 ns for 128 columns on trn2).
+        read_operands(&w);
+        out->cross = of_ns(t->pe_load_ns) +
+                     of_cycles(columns(&w) * (w.in[0].bytes == 4 ? 2 : 1), t->pe_sustained_mhz);
         return;
-
+    }
     read_operands(&w);
     cycles c = by_class[insn->timing](&w);
     out->cycles = c.floored;
@@ -384,7 +403,8 @@ cps_timing(const cps_target *t, cps_engine e, const cps_bundle *b, cps_cost *out
     case CPS_PE:
         // PE orders its own accumulations, so a dependent matmul follows at once.
         out->occupy = out->self = of_cycles(c.floored, t->pe_sustained_mhz);
-        out->cross = out->occupy + of_ns(t->pe_result_ns);
+        out->cross =
+            out->occupy + of_ns(t->pe_result_ns) + of_cycles(columns(&w), t->pe_sustained_mhz);
         break;
     case CPS_ACT:
         // Published chains of N = 1 show the constants without the floor of 64 cycles.

@@ -26,10 +26,10 @@ typedef struct cps_cost {
 } cps_cost;
 
 /* Readings: occupancy keeps the floor of 64 cycles. LDWEIGHTS costs nothing: it hides behind
- * the MATMUL before it. A trigger of a DMA costs one sequencer issue; dma.issue_ns belongs to
- * the queue. The engine is that of the stream the bundle stands in. DMA transfers are not
- * instructions: a trigger costs its issue only; the transfer's time is the simulator's DMA
- * model. */
+ * the MATMUL before it; `cross` says when its weights are in place. A trigger of a DMA costs
+ * one sequencer issue; dma.issue_ns belongs to the queue. The engine is that of the stream the
+ * bundle stands in. DMA transfers are not instructions: a trigger costs its issue only; the
+ * transfer's time is the simulator's DMA model. */
 void cps_timing(const cps_target *t, cps_engine e, const cps_bundle *b, cps_cost *out);
 
 #endif

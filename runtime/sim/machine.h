@@ -195,6 +195,7 @@ typedef struct item {
 /* What goes between two decisions of a DMA engine: at most packet_bytes, of one item. */
 typedef struct packet {
     uint32_t first, n; /* descriptors */
+    uint32_t small;    /* of them, below dma.small_bytes */
     uint32_t bytes;    /* the larger side */
     uint32_t item;
 } packet;

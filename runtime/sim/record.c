@@ -286,20 +286,20 @@ cps_sim_events(const cps_sim *s)
     return s->rec ? s->rec->insn.n + s->rec->xfer.n : 0;
 }
 
-bool
-cps_sim_event_at(const cps_sim *s, unsigned i, cps_sim_event *out)
+cps_sim_event
+cps_sim_event_at(const cps_sim *s, unsigned i)
 {
     if (i < s->rec->insn.n) {
         const rec_insn *r = &s->rec->insn.data[i];
-        *out = (cps_sim_event){.insn = &r->by->b,
+        return (cps_sim_event){.insn = &r->by->b,
                                .engine = (cps_engine)r->by->engine,
+                               .control = r->by->sem->kind == SEM_SEQ,
                                .start = r->start,
                                .end = r->free,
                                .seen = r->done};
-        return r->by->sem->kind != SEM_SEQ;
     }
     const rec_xfer *x = &s->rec->xfer.data[i - s->rec->insn.n];
-    *out = (cps_sim_event){.insn = &x->by->b,
+    return (cps_sim_event){.insn = &x->by->b,
                            .engine = (cps_engine)x->by->engine,
                            .transfer = true,
                            .store = x->to_var,
@@ -307,5 +307,4 @@ cps_sim_event_at(const cps_sim *s, unsigned i, cps_sim_event *out)
                            .start = x->first,
                            .end = x->last,
                            .seen = x->seen};
-    return true;
 }

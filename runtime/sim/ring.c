@@ -227,6 +227,7 @@ emit(cps_sim *s, block *b, unsigned ring_no, uint32_t item_no, uint64_t from, ui
         p->item = item_no;
     }
     p->n++;
+    p->small += bytes < (uint32_t)s->t->dma_small_bytes;
     p->bytes += bytes;
     b->ndesc++;
     if (s->timer)

@@ -112,15 +112,16 @@ static cps_ps
 service(cps_sim *s, const xfer *x, const packet *p)
 {
     const item *it = &x->b->items.data[p->item];
-    double rate = s->t->dma_bytes_per_ns;
+    double rate = x->b->to_var ? s->t->dma_store_bytes_per_ns : s->t->dma_bytes_per_ns;
     if (x->b->to_var || x->b->from_var) // the core's share of HBM, split over who is busy
         rate = CPS_MIN(rate, s->t->hbm_core_bytes_per_ns / (s->dma_busy ? s->dma_busy : 1));
-    // NKI guides: transposes reach 90 % of DMA throughput, accumulation half of it before v4.
     if (it->op == CPS_DESC_TRANSPOSE)
-        rate *= 0.9;
-    else if (it->alu != CPS_DGE_COMPUTE_OP_NONE && s->t->gen < CPS_V4)
-        rate *= 0.5;
-    return ns_ps(p->bytes / rate + p->n * s->t->dma_descriptor_ns);
+        rate *= x->b->to_var || x->b->from_var ? s->t->dma_transpose_rate
+                                               : s->t->dma_onchip_transpose_rate;
+    else if (it->alu != CPS_DGE_COMPUTE_OP_NONE)
+        rate *= s->t->dma_accumulate_rate;
+    return ns_ps(p->bytes / rate + (p->n - p->small) * s->t->dma_descriptor_ns +
+                 p->small * s->t->dma_small_ns);
 }
 
 static void
@@ -229,7 +230,8 @@ dma_submit(cps_sim *s, engine *e, const insn *i, block *b)
         q->vc = vc_join(s, q->vc, e->vc);
     cps_ps issue = CPS_MAX(s->now, q->issue_free);
     q->issue_free = issue + ns_ps(s->t->dma_issue_ns);
-    cps_ps first = issue + ns_ps(s->t->dma_start_ns);
+    bool dge = i->block == NULL; // its descriptors are made now
+    cps_ps first = issue + ns_ps(dge ? s->t->dma_dge_start_ns : s->t->dma_start_ns);
     s->rep.dma_transfers++;
     int32_t share = b->increment % n == 0 ? (int32_t)(b->increment / n) : b->increment;
     if (b->increment && races)

@@ -88,14 +88,14 @@ bool cps_sim_prove(cps_sim *s, cps_proof *out, cps_diags *d);
 typedef struct cps_sim_event {
     const cps_bundle *insn; /* the instruction, or the trigger of the transfer */
     cps_engine engine;      /* that issued it */
+    bool control;           /* of the sequencer alone */
     bool transfer, store;   /* store: to HBM */
     int64_t trigger;        /* transfers: the trigger ran */
     int64_t start, end;     /* engine busy; first byte to last byte */
     int64_t seen;           /* its result is visible to others, semaphore not included */
 } cps_sim_event;
 unsigned cps_sim_events(const cps_sim *s);
-/* False for control instructions. */
-bool cps_sim_event_at(const cps_sim *s, unsigned i, cps_sim_event *out);
+cps_sim_event cps_sim_event_at(const cps_sim *s, unsigned i);
 
 /* What follows reads the records of the last run, which must have had `trace` set. */
 

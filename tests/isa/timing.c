@@ -93,8 +93,12 @@ tensor_engine(void)
     near("bf16 trn1", cost(trn1, CPS_PE, matmul(CPS_V2, 6, 0, 512)).occupy, 209, 0.005);
     near("fp32 pair trn1", 2 * cost(trn1, CPS_PE, matmul(CPS_V2, 10, 3, 512)).occupy, 836,
          0.005);
-    // trn1 128 columns end to end: 188 ns (M = 1) to 219 ns (M = 96).
-    near("bf16 128 trn1", cost(trn1, CPS_PE, matmul(CPS_V2, 6, 0, 128)).cross, 203, 0.08);
+    // trn1 128 columns end to end: 188 ns with 1 stationary column, 219 ns with 96.
+    cps_bundle m = matmul(CPS_V2, 6, 0, 128);
+    cps_isa_set(&m, CPS_F_S3D3_MM_num_active_cols, 1);
+    near("bf16 128x1 trn1", cost(trn1, CPS_PE, m).cross, 188, 0.01);
+    cps_isa_set(&m, CPS_F_S3D3_MM_num_active_cols, 96);
+    near("bf16 128x96 trn1", cost(trn1, CPS_PE, m).cross, 219, 0.04);
     // One column still takes 64.
     CHECK_INT(cost(trn1, CPS_PE, matmul(CPS_V2, 6, 0, 1)).cycles, 64);
     cps_bundle w = cps_isa_new(CPS_INSN_LDWEIGHTS, CPS_V3);
