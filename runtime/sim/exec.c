@@ -115,12 +115,17 @@ in_bounds(cps_sim *s, const insn *i, const opnd *o)
 bool
 bind_operands(cps_sim *s, engine *e, insn *i)
 {
+    if (i->placed)
+        return true;
+    bool moving = false;
     for (unsigned k = 0; k < i->nop; k++) {
+        moving |= i->op[k].reg != 0xFF;
         if (!resolve_reg(s, e, i, &i->op[k]) || !in_bounds(s, i, &i->op[k]))
             return false;
     }
     for (unsigned k = 0; k < i->nsc; k++) {
         scalar *c = &i->sc[k];
+        moving |= c->mode == SC_REG;
         if (c->mode == SC_REG) {
             c->at.byte = e->reg[c->at.reg % REGS] & 0x3FFFF;
             c->at.part = i->op[0].part;
@@ -128,7 +133,19 @@ bind_operands(cps_sim *s, engine *e, insn *i)
         if (c->mode != SC_IMM && !in_bounds(s, i, &c->at))
             return false;
     }
+    i->placed = !moving;
     return true;
+}
+
+static bool
+meets(const opnd *a, const opnd *b)
+{
+    int64_t at;
+    if (a->psum != b->psum || a->part >= b->part + b->rows || b->part >= a->part + a->rows ||
+        a->byte + a->lo >= b->byte + b->hi || b->byte + b->lo >= a->byte + a->hi)
+        return false;
+    rect x = opnd_rect(a), y = opnd_rect(b);
+    return rect_overlap(&x, &y, &at);
 }
 
 /* Earliest start that the results of the engine's own recent instructions allow. */
@@ -137,24 +154,15 @@ own_results(const engine *e, const insn *i, cps_ps now)
 {
     cps_ps t = now;
     for (unsigned r = 0; r < e->nrecent; r++) {
-        if (e->recent[r].ready <= t)
+        const recent_write *w = &e->recent[r];
+        if (w->ready <= t)
             continue;
-        for (unsigned k = 0; k < i->nop; k++) {
-            int64_t at;
-            if (i->op[k].out)
-                continue;
-            rect x = opnd_rect(&i->op[k]);
-            if (rect_overlap(&x, &e->recent[r].r, &at)) {
-                t = e->recent[r].ready;
-                break;
-            }
-        }
-        for (unsigned k = 0; k < i->nsc && e->recent[r].ready > t; k++) {
-            int64_t at;
-            rect x = opnd_rect(&i->sc[k].at);
-            if (i->sc[k].mode != SC_IMM && rect_overlap(&x, &e->recent[r].r, &at))
-                t = e->recent[r].ready;
-        }
+        for (unsigned k = 0; k < i->nop && w->ready > t; k++)
+            if (!i->op[k].out && meets(&i->op[k], &w->o))
+                t = w->ready;
+        for (unsigned k = 0; k < i->nsc && w->ready > t; k++)
+            if (i->sc[k].mode != SC_IMM && meets(&i->sc[k].at, &w->o))
+                t = w->ready;
     }
     return t;
 }
@@ -256,7 +264,7 @@ remember(engine *e, const insn *i, cps_ps ready)
             memmove(e->recent, e->recent + 1, sizeof e->recent - sizeof e->recent[0]);
             e->nrecent--;
         }
-        e->recent[e->nrecent++] = (recent_write){opnd_rect(&i->op[k]), ready};
+        e->recent[e->nrecent++] = (recent_write){i->op[k], ready};
     }
 }
 
@@ -317,6 +325,19 @@ start(cps_sim *s, engine *e, insn *i)
         probe(s, CPS_PROBE_AFTER, i);
 }
 
+/* Whether the engine may go on at time t at once: nothing else happens before or at it. Else
+ * its turn comes with the other events. */
+static bool
+goes_on(cps_sim *s, const engine *e, cps_ps t)
+{
+    if (s->heap.n == 0 || s->heap.data[0].t > t) {
+        s->now = t;
+        return true;
+    }
+    ev_push(s, (event){.t = t, .kind = EV_ENGINE, .a = e->id});
+    return false;
+}
+
 static void
 step(cps_sim *s, engine *e)
 {
@@ -352,24 +373,18 @@ step(cps_sim *s, engine *e)
         if (t > s->now) {
             if (s->rec)
                 rec_held(s, e, own);
-            ev_push(s, (event){.t = t, .kind = EV_ENGINE, .a = e->id});
-            return;
+            if (!goes_on(s, e, t))
+                return;
+            continue;
         }
-        uint64_t fetched = 0;
-        for (int k = 0; k < CPS_ENGINES; k++)
-            fetched += s->rep.instructions[k];
-        if (fetched >= s->opts.max_steps) {
+        if (s->steps++ >= s->opts.max_steps) {
             run_fault(s, i, CPS_E8306, "%llu instructions fetched",
                       (unsigned long long)s->opts.max_steps);
             return;
         }
         start(s, e, i);
-        // A zero-time instruction lets the engine go on at once, unless somebody else's event
-        // at this instant comes first.
-        if (e->free > s->now || (s->heap.n && s->heap.data[0].t <= s->now)) {
-            ev_push(s, (event){.t = CPS_MAX(e->free, s->now), .kind = EV_ENGINE, .a = e->id});
+        if (!goes_on(s, e, CPS_MAX(e->free, s->now)))
             return;
-        }
     }
 }
 
@@ -390,7 +405,7 @@ run_reset(cps_sim *s)
     memset(&s->rep, 0, sizeof s->rep);
     memset(s->dma, 0, sizeof s->dma);
     memset(s->port_until, 0, sizeof s->port_until);
-    s->order = 0;
+    s->order = s->steps = 0;
     s->now = s->end = s->begin = 0;
     s->fault = s->have_begin = s->warm = false;
     s->warm_work = 0;

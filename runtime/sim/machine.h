@@ -108,6 +108,7 @@ struct insn {
     uint8_t rows;
     uint8_t nop, nsc;
     bool psum_port, sbuf_port;
+    bool placed; /* no address comes from a register, and all were found inside memory */
     bool xpose; /* the source is read through 32 x 32 transposes */
     const sem_row *sem;
     opnd op[MAX_OPNDS];
@@ -340,7 +341,7 @@ typedef struct rec_turn {
 /* ---- engines ---- */
 
 typedef struct recent_write {
-    rect r;
+    opnd o; /* as it was when it was written */
     cps_ps ready;
 } recent_write;
 
@@ -457,7 +458,7 @@ struct cps_sim {
     cps_ps dma_since;
 
     CPS_VEC(event) heap;
-    uint64_t order;
+    uint64_t order, steps;
     cps_ps now, end, begin;
     bool fault, have_begin;
 

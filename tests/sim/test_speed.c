@@ -83,9 +83,104 @@ build(kb *b)
     }
 }
 
+/* A loop of `times` over what was put since `from`, on engine e. */
+static void
+repeat(kb *b, cps_engine e, uint32_t from, int times)
+{
+    cps_bundle add = kb_insn(b, CPS_INSN_ALU_OP), br = kb_insn(b, CPS_INSN_COMPARE_BRANCH);
+    cps_isa_set(&add, CPS_F_CTRL_AL_op, CPS_ALU_ADD);
+    cps_isa_set(&add, CPS_F_CTRL_AL_dtype, wire(CPS_DT_I32));
+    cps_isa_set(&add, CPS_F_CTRL_AL_src1_datasrc, CPS_DATA_SRC_IMMEDIATE);
+    cps_isa_set(&add, CPS_F_CTRL_AL_src0_lo, 3);
+    cps_isa_set(&add, CPS_F_CTRL_AL_dst_lo, 3);
+    cps_isa_set(&add, CPS_F_CTRL_AL_imm, 1);
+    kb_put(b, e, add);
+    cps_isa_set(&br, CPS_F_CTRL_BR_cmp_op, CPS_BR_CMP_OP_LT_IMM);
+    cps_isa_set(&br, CPS_F_CTRL_BR_dtype, wire(CPS_DT_I32));
+    cps_isa_set(&br, CPS_F_CTRL_BR_target_mode, CPS_BR_TARGET_MODE_RELATIVE_IMMEDIATE);
+    cps_isa_set(&br, CPS_F_CTRL_BR_cmp_imm, (uint64_t)times);
+    cps_isa_set(&br, CPS_F_CTRL_BR_cmp_reg0, 3);
+    cps_isa_set(&br, CPS_F_CTRL_BR_branch, (uint64_t)((int64_t)from - b->k->stream[e].code.n));
+    kb_put(b, e, br);
+}
+
+/* Products, copies out of PSUM and vector work that wait for each other, for their time alone.
+ */
+static void
+time_only(void)
+{
+    enum { BODY = 32, TIMES = 20000 };
+    kb b = kb_new("trn2");
+    for (int k = 0; k < BODY; k++) {
+        cps_bundle w = kb_insn(&b, CPS_INSN_LDWEIGHTS), x = kb_insn(&b, CPS_INSN_MATMUL);
+        kb_ap(&w, CPS_F_S3_LW_src, ap1(cps_addr_sbuf(0, (unsigned)k * 256), TILE));
+        cps_isa_set(&w, CPS_F_S3_LW_in_dtype, wire(CPS_DT_BF16));
+        cps_isa_set(&w, CPS_F_S3_LW_num_active_rows, TILE);
+        cps_isa_set(&w, CPS_F_S3_LW_num_active_cols, TILE);
+        cps_isa_set(&w, CPS_F_S3_LW_row_grp, 0xF);
+        cps_isa_set(&w, CPS_F_S3_LW_col_grp, 0xF);
+        kb_put(&b, CPS_PE, w);
+        kb_ap(&x, CPS_F_S3D3_MM_src, ap1(cps_addr_sbuf(0, 16384), WIDE));
+        kb_ap(&x, CPS_F_S3D3_MM_dst, ap1(cps_addr_psum(0, (unsigned)k / 8 * 2048), WIDE));
+        cps_isa_set(&x, CPS_F_S3D3_MM_in_dtype, wire(CPS_DT_BF16));
+        cps_isa_set(&x, CPS_F_S3D3_MM_num_active_rows, TILE);
+        cps_isa_set(&x, CPS_F_S3D3_MM_num_active_cols, TILE);
+        cps_isa_set(&x, CPS_F_S3D3_MM_out_dtype, wire(CPS_DT_FP32));
+        cps_isa_set(&x, CPS_F_S3D3_MM_psum_accumulate_flags,
+                    k % 8 == 0   ? 1
+                    : k % 8 == 7 ? 2
+                                 : 0);
+        cps_isa_set(&x, CPS_F_S3D3_MM_row_grp, 0xF);
+        cps_isa_set(&x, CPS_F_S3D3_MM_col_grp, 0xF);
+        if (k % 8 == 7)
+            kb_inc(&x, 4);
+        kb_put(&b, CPS_PE, x);
+    }
+    repeat(&b, CPS_PE, 0, TIMES);
+    for (int k = 0; k < BODY / 8; k++) {
+        cps_bundle down = kb_insn(&b, CPS_INSN_EVENT_SEMAPHORE);
+        cps_isa_set(&down, CPS_F_EVENTS_wait_mode, CPS_WAIT_SEM_GE_IMM);
+        cps_isa_set(&down, CPS_F_EVENTS_wait_idx, 4);
+        cps_isa_set(&down, CPS_F_EVENTS_semaphore_value, 1);
+        cps_isa_set(&down, CPS_F_EVENTS_update_mode, CPS_UPDATE_SEM_DEC_READ);
+        cps_isa_set(&down, CPS_F_EVENTS_update_idx, 4);
+        kb_put(&b, CPS_DVE, down);
+        cps_bundle c = kb_insn(&b, CPS_INSN_COPY);
+        kb_ap(&c, CPS_F_S4D4_TR_src, ap1(cps_addr_psum(0, (unsigned)k * 2048), WIDE));
+        kb_ap(&c, CPS_F_S4D4_TR_dst, ap1(cps_addr_sbuf(0, 65536 + (unsigned)k * 2048), WIDE));
+        cps_isa_set(&c, CPS_F_S4D4_TR_in_dtype, wire(CPS_DT_FP32));
+        cps_isa_set(&c, CPS_F_S4D4_TR_out_dtype, wire(CPS_DT_FP32));
+        cps_isa_set(&c, CPS_F_S4D4_TR_ch, TILE);
+        kb_put(&b, CPS_DVE, c);
+        for (int j = 0; j < 2; j++) {
+            kb_ap(&c, CPS_F_S4D4_TR_src, ap1(cps_addr_sbuf(0, 65536 + (unsigned)k * 2048), 64));
+            kb_ap(&c, CPS_F_S4D4_TR_dst, ap1(cps_addr_sbuf(0, 98304 + (unsigned)k * 2048), 64));
+            kb_put(&b, CPS_DVE, c);
+        }
+    }
+    repeat(&b, CPS_DVE, 0, TIMES);
+    cps_sim *timer = cps_sim_create_timer(b.t);
+    CHECK(cps_sim_load(timer, b.k, b.d));
+    cps_sim_opts o = {.max_steps = (uint64_t)1 << 40};
+    clock_t t0 = clock();
+    bool ok = cps_sim_run(timer, &o, &b.rep, b.d);
+    double s = (double)(clock() - t0) / CLOCKS_PER_SEC;
+    kb_show(&b);
+    CHECK(ok);
+    uint64_t n = 0;
+    for (int e = 0; e < CPS_ENGINES; e++)
+        n += b.rep.instructions[e];
+    CHECK_INT(n, (int64_t)TIMES * (2 * BODY + 2 + BODY / 8 * 4 + 2));
+    printf("time only: %.1f million instructions a second\n", (double)n / s * 1e-6);
+    CHECK(s < 20);
+    cps_sim_destroy(timer);
+    kb_free(&b);
+}
+
 int
 main(void)
 {
+    time_only();
     kb b = kb_new("trn2");
     build(&b);
     CHECK(kb_load(&b));
