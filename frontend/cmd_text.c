@@ -95,6 +95,7 @@ cps_cmd_asm(cps_cli *c)
     cps_gen g;
     cps_qform form;
     bool valid = true, desc = cps_form_is_desc(c, &form, &valid);
+    cps_engine engine = cps_stream_engine(c, cps_cli_str(c, CPS_OPT_OUTPUT, ""), &valid);
     if (desc && valid)
         return cps_asm_desc(c);
     if (!valid || !generation(c, &g) || !open_in(c, &f))
@@ -104,6 +105,11 @@ cps_cmd_asm(cps_cli *c)
         return cps_cli_failed(c);
     }
     cps_cas *ps = cps_isa_parser(c->arena, f.in, g, c->diags);
+    cps_diags *probe = NULL;
+    if (cps_cli_has(c, CPS_OPT_VERIFY)) {
+        probe = cps_diags_create();
+        cps_isa_parser_verify(ps, engine, probe);
+    }
     cps_buf b = {0};
     bool io = true; // a bad line does not hide the next one, but nothing more is written
     ptrdiff_t got;
@@ -118,6 +124,8 @@ cps_cmd_asm(cps_cli *c)
     f.drop |= !cps_isa_parse_end(ps, &b);
     if (io)
         io = put(c, &f, &b);
+    if (probe)
+        cps_diags_destroy(probe);
     return finish(c, &f, &b, io && !f.drop);
 }
 
@@ -156,6 +164,7 @@ cps_cmd_dis(cps_cli *c)
     cps_gen g;
     cps_qform form;
     bool valid = true, desc = cps_form_is_desc(c, &form, &valid);
+    cps_engine engine = cps_stream_engine(c, c->args.n ? c->args.data[0] : "", &valid);
     if (desc && valid)
         return cps_dis_desc(c, form);
     if (!valid || !generation(c, &g) || !open_in(c, &f))
@@ -204,7 +213,7 @@ cps_cmd_dis(cps_cli *c)
                   " records are no legal %s instructions; they come back exactly all the same (--verify says more)",
                   all - known, all, cps_gen_name(g));
     if (ok && verify)
-        valid = cps_check_stream(c, f.in, g, (const cps_bundle *)(const void *)whole.data,
+        valid = cps_check_stream(c, f.in, g, engine, (const cps_bundle *)(const void *)whole.data,
                                  whole.n / CPS_BUNDLE_BYTES);
     cps_buf_fini(&whole);
     cps_diags_destroy(probe);

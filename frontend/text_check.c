@@ -1,4 +1,4 @@
-/* dis --verify: the rules of the instruction set on a whole stream. A record is checked twice at
+/* --verify: the rules of the instruction set on a whole stream. A record is checked twice at
  * most: the second time, when there is something to say, with its line of the listing as the
  * place. */
 #include "frontend/text_check.h"
@@ -7,9 +7,8 @@
 
 #include <string.h>
 
-// The engine of a stream: as the option says, else by the file's name.
-static cps_engine
-engine_of(cps_cli *c, const char *name, bool *ok)
+cps_engine
+cps_stream_engine(cps_cli *c, const char *name, bool *ok)
 {
     const char *want = cps_cli_word(c, CPS_OPT_ENGINE, "any", "pe act pool dve sp any");
     const char *base = strrchr(name, '/');
@@ -37,13 +36,11 @@ place(cps_cli *c, const char *name, cps_gen g, const cps_bundle *b, size_t i)
 }
 
 bool
-cps_check_stream(cps_cli *c, const char *name, cps_gen g, const cps_bundle *b, size_t n)
+cps_check_stream(cps_cli *c, const char *name, cps_gen g, cps_engine e, const cps_bundle *b, size_t n)
 {
-    bool ok = true;
-    cps_engine e = engine_of(c, name, &ok);
     cps_diags *probe = cps_diags_create();
     cps_span *at = cps_new_array(c->arena, cps_span, n + 1);
-    for (size_t i = 0; i < n && ok; i++) {
+    for (size_t i = 0; i < n; i++) {
         cps_isa_verify(&b[i], g, e, probe, CPS_NOSPAN);
         if (cps_diags_count(probe)) {
             at[i] = place(c, name, g, &b[i], i);
@@ -51,12 +48,12 @@ cps_check_stream(cps_cli *c, const char *name, cps_gen g, const cps_bundle *b, s
             cps_diags_clear(probe);
         }
     }
-    if (ok && !cps_isa_verify_stream(b, n, g, probe, NULL)) {
+    if (!cps_isa_verify_stream(b, n, g, probe, NULL)) {
         for (size_t i = 0; i < n; i++)
             if (!at[i].file && cps_isa_find(b[i].b[0], g))
                 at[i] = place(c, name, g, &b[i], i);
         cps_isa_verify_stream(b, n, g, c->diags, at);
     }
     cps_diags_destroy(probe);
-    return ok && !cps_diags_errors(c->diags);
+    return !cps_diags_errors(c->diags);
 }

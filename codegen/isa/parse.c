@@ -211,8 +211,8 @@ unknown_mnemonic(cps_cas *ps, const char *s, const char *end)
     return false;
 }
 
-bool
-cps_cas_instruction(cps_cas *ps)
+static bool
+instruction(cps_cas *ps)
 {
     const char *from = ps->p, *end = cps_cas_word_end(ps, from);
     if (cps_cas_keyword(ps, ".bytes")) {
@@ -259,4 +259,25 @@ cps_cas_instruction(cps_cas *ps)
         if (!ok)
             return false;
     }
+}
+
+// The rules of the instruction, with its mnemonic as the place. A line becomes a source of
+// diagnostics only when there is something to say.
+static bool
+keeps_rules(cps_cas *ps, const char *from)
+{
+    cps_isa_verify(&ps->b, ps->g, ps->engine, ps->probe, CPS_NOSPAN);
+    if (!cps_diags_count(ps->probe))
+        return true;
+    cps_diags_clear(ps->probe);
+    return cps_isa_verify(
+        &ps->b, ps->g, ps->engine, ps->d,
+        cps_cas_span(ps, from, CPS_MAX(cps_cas_word_end(ps, from), from + 1)));
+}
+
+bool
+cps_cas_instruction(cps_cas *ps)
+{
+    const char *from = ps->p;
+    return instruction(ps) && (!ps->probe || ps->missing || keeps_rules(ps, from));
 }

@@ -45,8 +45,10 @@ struct cps_cas {
     uint32_t file;    /* of the text; pieces: of the line once it was registered */
     const char *name; /* pieces: of the whole text */
     bool good;        /* no error yet */
-    uint64_t line;    /* lines before this one */
-    uint64_t index;   /* instructions before this line */
+    cps_diags *probe; /* NULL: instructions are not held to the rules */
+    cps_engine engine;
+    uint64_t line;  /* lines before this one */
+    uint64_t index; /* instructions before this line */
 
     cps_bundle b;
     unsigned fmt, next;  /* format of the line; field to try first */
@@ -83,6 +85,7 @@ struct cps_cas {
 /* An error at [from, to); always false. */
 bool cps_cas_fail(cps_cas *ps, cps_code code, const char *from, const char *to, const char *fmt,
                   ...) CPS_PRINTF(5, 6);
+cps_span cps_cas_span(cps_cas *ps, const char *from, const char *to);
 /* The end of the run of word characters at s; of what stands up to the next blank. */
 const char *cps_cas_word_end(const cps_cas *ps, const char *s);
 const char *cps_cas_chunk_end(const cps_cas *ps, const char *s);

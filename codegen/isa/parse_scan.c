@@ -7,8 +7,8 @@
 /* ---- errors ---- */
 
 // In a text in pieces only the lines with errors become sources, one each.
-static cps_span
-span(cps_cas *ps, const char *from, const char *to)
+cps_span
+cps_cas_span(cps_cas *ps, const char *from, const char *to)
 {
     if (ps->pieces && !ps->file)
         ps->file = cps_diags_line(ps->d, ps->name, ps->line + 1, ps->text,
@@ -25,7 +25,7 @@ cps_cas_fail(cps_cas *ps, cps_code code, const char *from, const char *to, const
         return false; // the line waits for a label
     va_list ap;
     va_start(ap, fmt);
-    cps_verror(ps->d, code, span(ps, from, to), fmt, ap);
+    cps_verror(ps->d, code, cps_cas_span(ps, from, to), fmt, ap);
     va_end(ap);
     return false;
 }

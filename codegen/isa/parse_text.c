@@ -307,6 +307,13 @@ keep(cps_cas *ps, const char *s, size_t n)
         cps_cas_fail(ps, CPS_E9208, s, s, "line of more than %u bytes", (unsigned)CPS_CAS_LINE);
 }
 
+void
+cps_isa_parser_verify(cps_cas *ps, cps_engine engine, cps_diags *probe)
+{
+    ps->engine = engine;
+    ps->probe = probe;
+}
+
 bool
 cps_isa_parse_piece(cps_cas *ps, const char *text, size_t n, cps_buf *bundles)
 {

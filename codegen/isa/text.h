@@ -48,6 +48,9 @@ bool cps_isa_parse(const char *text, size_t n, uint32_t file, cps_gen g, cps_dia
  * the parser holds outside the arena. */
 typedef struct cps_cas cps_cas;
 cps_cas *cps_isa_parser(cps_arena *a, const char *name, cps_gen g, cps_diags *d);
+/* From here on each instruction is held to the rules of cps_isa_verify as well; a broken one is an
+ * error at its mnemonic. `probe` is a sink of its own, used for nothing else. */
+void cps_isa_parser_verify(cps_cas *ps, cps_engine engine, cps_diags *probe);
 bool cps_isa_parse_piece(cps_cas *ps, const char *text, size_t n, cps_buf *bundles);
 bool cps_isa_parse_end(cps_cas *ps, cps_buf *bundles);
 

@@ -56,6 +56,19 @@ check(copse("dis", f"{TMP}/dve.bin", "--verify", "--engine", "pe").returncode ==
 check(copse("dis", f"{TMP}/pe.bin", "--verify", "--engine", "act").returncode == 1, "--engine rules")
 check(copse("dis", f"{TMP}/pe.bin", "--verify", "--engine", "frob").returncode == 2, "no such engine")
 
+# asm --verify: a broken rule is an error at the instruction's line, also where a label comes later.
+lines = (b"NOP\n\n  COPY src=bf16@sbuf[p16][1][8] ch=1 dst=bf16@sbuf[p0][1][8] // bad start\n"
+         b"COMPARE_BRANCH target_mode=2 branch=end\nend: NOP wait S[1]>=1 then S[2]+=1@complete\n")
+check(copse("asm", "-", "-o", "-", stdin=lines).returncode == 0, "without --verify all of it assembles")
+r = copse("asm", "-", "--verify", "-o", f"{TMP}/no.bin", stdin=lines)
+err = r.stderr.decode()
+check(r.returncode == 1 and not os.path.exists(f"{TMP}/no.bin"), "a broken rule writes nothing")
+check("-:3:3: error: 'COPY': src starts at partition 16" in err and "  |   ^~~~" in err, err)
+check("-:4:1: error: 'COMPARE_BRANCH': " in err and "-:5:6: warning: 'NOP': " in err, err)
+good = copse("asm", "-", "--verify", "--engine", "dve", "-o", "-", stdin=b"COPY src=bf16@sbuf[p0][1][8] ch=1 dst=bf16@sbuf[p0][1][8]\n")
+check(good.returncode == 0 and len(good.stdout) == 64, good.stderr.decode())
+check(copse("asm", "-", "--verify", "-o", f"{TMP}/pe.bin", stdin=b"IOTA\n").returncode == 1, "pe.bin has no IOTA")
+
 # Descriptors of DMA queues: any bytes, in each form.
 random.seed(3)
 ring = b"".join(bytes.fromhex("0010000d03000801") + random.randbytes(8) for _ in range(50)) + random.randbytes(16 * 500)

@@ -164,10 +164,41 @@ fields_are_exact(void)
     }
 }
 
+/* Semantics that rows name exist in the simulator, and those of the simulator are named. */
+static void
+semantics(void)
+{
+    static const char *const known[] = {
+#define SEM(name, ...) name,
+#define SEMP(name, ...) name,
+#include "runtime/sim/sem.def"
+    };
+    unsigned executable = 0;
+    for (unsigned i = 1; i < CPS_INSNS; i++) {
+        bool found = strcmp(cps_insns[i].sem, "none") == 0;
+        executable += !found;
+        for (size_t k = 0; k < cps_countof(known); k++)
+            found = found || strcmp(known[k], cps_insns[i].sem) == 0;
+        CHECK(found);
+        if (!found)
+            fprintf(stderr, "%s: no semantics '%s'\n", cps_insns[i].name, cps_insns[i].sem);
+    }
+    CHECK(executable > 100);
+    for (size_t k = 0; k < cps_countof(known); k++) {
+        bool used = false;
+        for (unsigned i = 1; i < CPS_INSNS; i++)
+            used = used || strcmp(known[k], cps_insns[i].sem) == 0;
+        CHECK(used);
+        if (!used)
+            fprintf(stderr, "semantics '%s' are no row's\n", known[k]);
+    }
+}
+
 int
 main(void)
 {
     lookups();
+    semantics();
     names();
     addresses();
     build();
