@@ -71,9 +71,12 @@ read_operand(const cps_bundle *b, cps_field f, operand *o)
     o->n = 1;
     for (unsigned i = 0; i < ap.nd; i++)
         o->n = CPS_MIN(o->n * ap.num[i], (int64_t)1 << 32); // bytes may be anything
+    bool listed = r->kind == CPS_FK_TENSOR && cps_addr_is_indirect(ap.addr);
+    if (listed) // index, data, number of elements
+        o->n = b->b[r->byte + 8] | b->b[r->byte + 9] << 8;
     o->from_reg = r->kind == CPS_FK_TENSOR && (ap.addr & 0x80000000u);
     o->psum = r->kind == CPS_FK_TENSOR && !o->from_reg && cps_addr_is_psum(ap.addr);
-    o->unit = ap.num[0] == 1 || ap.step[0] == 1;
+    o->unit = !listed && (ap.num[0] == 1 || ap.step[0] == 1);
     if (r->dtype) {
         unsigned v = (unsigned)cps_isa_get(b, (cps_field)r->dtype);
         o->wire = r->part == CPS_PART_LOW ? v & 15 : r->part == CPS_PART_HIGH ? v >> 4 : v;

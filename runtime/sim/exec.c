@@ -119,8 +119,10 @@ bind_operands(cps_sim *s, engine *e, insn *i)
         return true;
     bool moving = false;
     for (unsigned k = 0; k < i->nop; k++) {
-        moving |= i->op[k].reg != 0xFF;
-        if (!resolve_reg(s, e, i, &i->op[k]) || !in_bounds(s, i, &i->op[k]))
+        opnd *o = &i->op[k];
+        moving |= o->reg != 0xFF || o->group;
+        if (!resolve_reg(s, e, i, o) || (o->group && !indirect_bind(s, e, i, o)) ||
+            !in_bounds(s, i, o))
             return false;
     }
     for (unsigned k = 0; k < i->nsc; k++) {
@@ -230,6 +232,10 @@ run_data(cps_sim *s, engine *e, insn *i)
     bool races = s->opts.checks & CPS_CHECK_RACES;
     for (unsigned k = 0; k < i->nop && i->sem->kind != SEM_OWN; k++) {
         const opnd *o = &i->op[k];
+        if (o->group) {
+            indirect_access(s, e, i, o);
+            continue;
+        }
         rect r = opnd_rect(o);
         if (!o->out)
             check_read(s, i, &r);

@@ -122,7 +122,7 @@ note_reach(cps_sim *s, const insn *i)
 {
     for (unsigned k = 0; k < i->nop; k++) {
         const opnd *o = &i->op[k];
-        if (o->reg != 0xFF)
+        if (o->reg != 0xFF || o->group)
             s->sbuf_hi = s->sbuf_bytes;
         else if (!o->psum && o->byte + o->hi > s->sbuf_hi)
             s->sbuf_hi = (uint32_t)CPS_MIN(o->byte + o->hi, (int64_t)s->sbuf_bytes);

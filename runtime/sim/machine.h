@@ -63,6 +63,9 @@ typedef struct opnd {
     uint32_t byte, count;
     int32_t step[4];
     uint32_t num[4];
+    uint8_t group;  /* partitions that share a list of offsets; 0: a plain pattern */
+    uint8_t slot;   /* where its offsets are while the instruction runs */
+    uint32_t index; /* ADDR4 of the list */
     uint8_t raw_nd; /* as written: counts per dimension for folds */
     int16_t raw_step[4];
     uint16_t raw_num[4];
@@ -435,6 +438,7 @@ struct cps_sim {
     cps_diags *d; /* of the call under way */
     cps_arena *load_arena, *run_arena;
     cps_sim_opts opts;
+    uint16_t *offsets[MAX_OPNDS]; /* of indirect operands, a row of ROW_MAX for each group */
     engine *unit; /* whose instruction takes effect: its random states round */
     bool timer; /* no memory, no data: time only */
     cps_sim_report rep;
@@ -513,6 +517,12 @@ bool opnd_in_memory(const cps_sim *s, const opnd *o);
 bool mem_create(cps_sim *s);
 void mem_reset(cps_sim *s);
 void mem_destroy(cps_sim *s);
+
+/* ---- indirect.c ---- */
+bool indirect_set(cps_sim *s, const insn *i, opnd *o, cps_field f, cps_dtype t, unsigned rows);
+bool indirect_bind(cps_sim *s, engine *e, insn *i, opnd *o); /* reads the offsets */
+void indirect_access(cps_sim *s, engine *e, const insn *i, const opnd *o);
+const uint16_t *indirect_offsets(const cps_sim *s, const opnd *o, unsigned p); /* elements */
 
 /* ---- prep.c, load.c ---- */
 bool prep_insn(cps_sim *s, engine *e, insn *i, const cps_bundle *b);

@@ -51,6 +51,12 @@ void
 load_raw(cps_sim *s, const opnd *o, unsigned p, void *out)
 {
     const uint8_t *row = opnd_row(s, o, p);
+    if (o->group) {
+        const uint16_t *at = indirect_offsets(s, o, p);
+        for (uint32_t k = 0; k < o->count; k++)
+            memcpy((uint8_t *)out + (size_t)k * o->es, row + (size_t)at[k] * o->es, o->es);
+        return;
+    }
     if (o->flat) {
         memcpy(out, row, (size_t)o->count * o->es);
         return;
@@ -75,6 +81,12 @@ void
 store_raw(cps_sim *s, const opnd *o, unsigned p, const void *in)
 {
     uint8_t *row = opnd_row(s, o, p);
+    if (o->group) {
+        const uint16_t *at = indirect_offsets(s, o, p);
+        for (uint32_t k = 0; k < o->count; k++)
+            memcpy(row + (size_t)at[k] * o->es, (const uint8_t *)in + (size_t)k * o->es, o->es);
+        return;
+    }
     if (o->flat) {
         memcpy(row, in, (size_t)o->count * o->es);
         return;
@@ -276,6 +288,14 @@ mark_row(cps_sim *s, const opnd *o, unsigned p, const uint8_t *take)
         memset(row, 1, (size_t)o->count * o->es);
         return;
     }
+    if (o->group) {
+        const uint16_t *at = indirect_offsets(s, o, p);
+        for (uint32_t k = 0; k < o->count; k++) {
+            if (!take || take[k])
+                memset(row + (size_t)at[k] * o->es, 1, o->es);
+        }
+        return;
+    }
     for (unsigned b = 0; b < o->es; b++)
         WALK(uint8_t, row, row, if (!take || take[k_]) out_[at_ * o->es + b] = 1);
 }
@@ -366,6 +386,11 @@ mem_create(cps_sim *s)
     for (unsigned i = 0; i < cps_countof(s->row); i++)
         s->row[i] = malloc(ROW_MAX * sizeof(int64_t));
     s->raw = malloc(ROW_MAX * sizeof(int64_t));
+    for (unsigned i = 0; i < MAX_OPNDS; i++) {
+        s->offsets[i] = malloc(LANES / 16 * ROW_MAX * sizeof(uint16_t));
+        if (!s->offsets[i])
+            return false;
+    }
     s->mm_x = malloc(4 * LANES * 8192 * sizeof(float));
     s->mm_acc = malloc(LANES * 8192 * sizeof(float));
     s->mm_pack = malloc(4 * LANES * (LANES + 8192) * sizeof(float));
@@ -421,6 +446,8 @@ mem_destroy(cps_sim *s)
     for (unsigned i = 0; i < cps_countof(s->row); i++)
         free(s->row[i]);
     free(s->raw);
+    for (unsigned i = 0; i < MAX_OPNDS; i++)
+        free(s->offsets[i]);
     free(s->mm_x);
     free(s->mm_acc);
     free(s->mm_pack);

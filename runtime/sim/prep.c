@@ -223,6 +223,10 @@ rows_of(const cps_bundle *b, const cps_format_row *f)
 static bool
 packed_fits(cps_sim *s, const insn *i)
 {
+    for (unsigned k = 0; k < i->nop; k++) {
+        if (i->op[k].group && i->sem->kind == SEM_OWN)
+            return load_fail(s, i, CPS_E8202, "no indirect patterns here");
+    }
     static const char *const moves[] = {"copy", "memset", "stream_shuffle", "stream_transpose"};
     bool packed = false;
     for (unsigned k = 0; k < i->nop; k++)
@@ -247,7 +251,10 @@ prep_operands(cps_sim *s, insn *i, const cps_format_row *f)
             if (pass == 0 && r->kind == CPS_FK_TENSOR) {
                 cps_isa_get_ap(&i->b, (cps_field)k, &ap);
                 if (i->nop == MAX_OPNDS || i->rows < 1 || i->rows > LANES ||
-                    !opnd_set(s, &i->op[i->nop], &ap, dtype_in(&i->b, r), i->rows))
+                    !(cps_addr_is_indirect(ap.addr)
+                          ? indirect_set(s, i, &i->op[i->nop], (cps_field)k, dtype_in(&i->b, r),
+                                         i->rows)
+                          : opnd_set(s, &i->op[i->nop], &ap, dtype_in(&i->b, r), i->rows)))
                     return load_fail(s, i, CPS_E8202,
                                      "operand '%s' cannot be simulated: indirection, shape "
                                      "registers, more than %d elements or no such place",

@@ -580,6 +580,11 @@ data(prover *p, engine *e, insn *i)
 {
     cps_sim *s = p->s;
     for (unsigned k = 0; k < i->nop; k++)
+        if (i->op[k].group) {
+            undecided(p, i, "elements that are named in memory");
+            return;
+        }
+    for (unsigned k = 0; k < i->nop; k++)
         if (i->op[k].reg != 0xFF && !(p->known[e->id] >> i->op[k].reg % REGS & 1)) {
             undecided(p, i, "an address that is not known");
             return;

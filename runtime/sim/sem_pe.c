@@ -129,10 +129,16 @@ prep_matmul(cps_sim *s, insn *i)
 
 /* ---- PSUM ---- */
 
-/* Byte offset of each element of a row, from the row's start. */
+/* Byte offset of each element of row m, from the row's start. */
 static void
-offsets(const opnd *o, int32_t *off)
+offsets(const cps_sim *s, const opnd *o, unsigned m, int32_t *off)
 {
+    if (o->group) {
+        const uint16_t *list = indirect_offsets(s, o, m);
+        for (uint32_t k = 0; k < o->count; k++)
+            off[k] = list[k] * o->es;
+        return;
+    }
     uint32_t at[4] = {0};
     for (uint32_t k = 0; k < o->count; k++) {
         int64_t e = 0;
@@ -189,7 +195,7 @@ pe_accumulate(cps_sim *s, engine *e, const insn *i, const float *acc, uint32_t n
     if (start)
         open_region(s, o, region);
     if (!plain)
-        offsets(o, off);
+        offsets(s, o, 0, off);
     float *old = s->row[0];
     for (unsigned m = 0; m < o->rows; m++, acc += n) {
         uint8_t *fresh = fresh_row(s, o, m);
@@ -213,8 +219,10 @@ pe_accumulate(cps_sim *s, engine *e, const insn *i, const float *acc, uint32_t n
                     d[k] += acc[k];
                 continue;
             }
-            offsets(o, off);
+            offsets(s, o, m, off);
         }
+        if (o->group)
+            offsets(s, o, m, off);
         if (!start)
             check_partial(s, i, o, m, off);
         load_f32(s, o, m, old);
@@ -354,8 +362,8 @@ transpose(cps_sim *s, engine *e, insn *i, uint32_t n)
     if (i->cmd & CPS_PSUM_ACCUMULATE_START)
         open_region(s, o, F(CPS_F_S3D3_MM_psum_zero_region));
     int32_t *off = (int32_t *)s->row[7];
-    offsets(o, off);
     for (unsigned m = 0; m < cols; m++) {
+        offsets(s, o, m, off);
         for (uint32_t c = 0; c < n; c++)
             memset(fresh_row(s, o, m) + (o->byte + off[c]) / 2, 0, o->es / 2);
     }

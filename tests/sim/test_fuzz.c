@@ -41,6 +41,8 @@ pattern(cps_rng *r, unsigned nd)
     a.addr = cps_rng_below(r, 3) ? cps_addr_sbuf(part, byte) : cps_addr_psum(part, byte);
     if (cps_rng_below(r, 12) == 0)
         a.addr = 0x80000000u | (unsigned)cps_rng_below(r, 8);
+    if (nd > 1 && cps_rng_below(r, 16) == 0)
+        a.addr |= 0x20000000u; // a list of offsets
     static const uint16_t nums[] = {1, 1, 2, 3, 4, 8, 16, 32, 64, 100, 128};
     for (unsigned d = 0; d < nd; d++) {
         a.num[d] = nums[cps_rng_below(r, cps_countof(nums) - (d ? 6 : 0))];

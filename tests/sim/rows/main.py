@@ -10,12 +10,13 @@ import act
 import dma
 import dve
 import harness
+import indirect
 import pe
 import pool
 import rand
 import seq
 
-GROUPS = (act, dma, dve, pe, pool, rand, seq)
+GROUPS = (act, dma, dve, indirect, pe, pool, rand, seq)
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
