@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from dve import SPECIAL, fold, floats, odd, pick_max, pick_min, t, values
+from dve import SPECIAL, fold, floats, pick_max, pick_min, t, values
 from harness import TARGETS, Case, cast, f32, wide
 
 A, B, C, O, Q = 0, 0x1000, 0x2000, 0x4000, 0x6000

@@ -1,5 +1,6 @@
 """Cases for the row oracle: memory, instructions as assembly text, and the bytes that must come
 out, computed by NumPy from what the documents say. cases.c runs them."""
+import copy
 import subprocess
 
 import ml_dtypes as ml
@@ -41,8 +42,9 @@ def wide(x):
 class Case:
     """One run. Names begin with the instruction row they are for: ROW or ROW/detail."""
 
-    def __init__(self, name, target="trn2", fails=None, ulp=0):
-        self.name, self.target, self.fails, self.ulp = name, target, fails, ulp
+    def __init__(self, name, target=None, fails=None, ulp=0):
+        self.name, self.target, self.fails, self.ulp = name, target or "trn2", fails, ulp
+        self.free = target is None  # of a generation
         self.row = name.split("/")[0]
         self.lines, self.expect, self.shown, self.texts = [], [], [], []
 
@@ -86,6 +88,12 @@ class Case:
         self.lines.append(f"out {part} {a.shape[0]} {byte} {a.nbytes // a.shape[0]}")
         self.expect.append((f"SBUF p{part}+{byte:#x}", a))
         return self
+
+    def on(self, target):
+        """The same on another target."""
+        other = copy.copy(self)
+        other.target, other.free = target, False
+        return other
 
     def text(self):
         return "\n".join([f"case {self.name} {self.target}"] + self.lines + ["end\n"])

@@ -384,7 +384,7 @@ def quantised():
 def sparse():
     patterns = {"4:16": (4, 0), "4:12": (3, 0), "4:8": (2, 0), "2:8": (4, 8), "2:4": (2, 8),
                 "1:4": (4, 12), "1:2": (2, 12)}
-    for name, (maps, force) in patterns.items():
+    for number, (name, (maps, force)) in enumerate(patterns.items()):
         k, m, n = 64, 32, 20
         w, x = cast(floats(k, m), "bf16"), cast(floats(k, maps * n), "bf16")
         row, fmap = rng.integers(0, 4, (k, m)), rng.integers(0, maps, (k, m))
@@ -400,7 +400,7 @@ def sparse():
         for i in range(k):
             acc = acc + wide(w)[i][:, None] * xs[at[i], fmap[i]]
         for r in ("LDTAGS", "MATMUL_SPARSE"):
-            c = Case(f"{r}/{name}").put(A, w).put(B, x).put(C, word)
+            c = Case(f"{r}/{name}", ("trn2", "trn3")[number % 2]).put(A, w).put(B, x).put(C, word)
             c.insn("pe", ldw("bf16", m, k))
             c.insn("pe", f"LDTAGS tags=i16@sbuf[p0+{C:#x}][1][{m // 4}] force_tag={force} "
                    f"num_active_rows={k} row_grp=0x3")

@@ -1,8 +1,8 @@
 """GpSimd: index patterns, gathers, order, reductions over partitions, unpacking."""
 import numpy as np
 
-from dve import floats, odd, t, values
-from harness import DTYPES, TARGETS, Case, cast, f32, wide
+from dve import floats, t, values
+from harness import DTYPES, Case, cast, f32, wide
 
 A, B, C, O, Q = 0, 0x1000, 0x2000, 0x4000, 0x6000
 R, N = 32, 40
@@ -164,7 +164,7 @@ FP6 = [m / 8 for m in range(8)] + [(1 + m / 8) * 2.0 ** (e - 1) for e in (1, 2, 
                                    for m in range(8)]
 
 
-def unpack():
+def unpack(target):
     int4 = list(range(8)) + list(range(-8, 0))
     fp4 = FP4 + [-x for x in FP4]
     for fmt, levels, d in (("FP4_E5M2", fp4, "fp8e5m2"), ("INT4_E5M2", int4, "fp8e5m2"),
@@ -173,7 +173,7 @@ def unpack():
         code[0, :16] = np.arange(16)
         packed = (code[:, 0::2] | code[:, 1::2] << 4).astype(np.uint8)
         y = cast(np.array(levels, f32)[code], d)
-        yield (Case(f"TENSOR_DEQUANTIZE/{fmt}").put(A, packed)
+        yield (Case(f"TENSOR_DEQUANTIZE/{fmt}", target).put(A, packed)
                .insn("pool", f"TENSOR_DEQUANTIZE src={t('u32', A, 4)} ch={R} dequant_fmt={fmt} "
                      f"dst={t('u32', O, 8)}").want(O, y))
     code = rng.integers(0, 64, (R, 32))
@@ -181,12 +181,20 @@ def unpack():
     bits = (code[:, :, None] >> np.arange(6) & 1).reshape(R, -1)
     packed = np.packbits(bits, axis=1, bitorder="little")
     y = cast(np.array(FP6 + [-x for x in FP6], f32)[code], "fp8e4m3")
-    yield (Case("TENSOR_DEQUANTIZE/FP6_E4M3").put(A, packed)
+    yield (Case("TENSOR_DEQUANTIZE/FP6_E4M3", target).put(A, packed)
            .insn("pool", f"TENSOR_DEQUANTIZE src={t('u32', A, 6)} ch={R} dequant_fmt=FP6_E4M3 "
                  f"dst={t('u32', O, 8)}").want(O, y))
-    yield (Case("TENSOR_DEQUANTIZE/groups", fails="E8202")
+    yield (Case("TENSOR_DEQUANTIZE/groups", target, fails="E8202")
            .insn("pool", f"TENSOR_DEQUANTIZE src={t('u32', A, 5)} ch={R} dequant_fmt=FP4_E5M2 "
                  f"group_size=8 dst={t('u32', O, 8)}"))
+
+
+def unpacking():
+    yield from unpack("trn2")
+    yield from unpack("trn3")
+    yield (Case("TENSOR_DEQUANTIZE/v2", "trn1", fails="E5501")
+           .insn("pool", f"TENSOR_DEQUANTIZE src={t('u32', A, 4)} ch={R} dequant_fmt=FP4_E5M2 "
+                 f"dst={t('u32', O, 8)}"))
 
 
 def addresses():
@@ -235,5 +243,5 @@ def extended():
 
 
 def cases():
-    for group in (patterns, lanes, gathers, order, unpack, addresses, extended):
+    for group in (patterns, lanes, gathers, order, unpacking, addresses, extended):
         yield from group()
