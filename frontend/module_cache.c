@@ -16,7 +16,10 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define STILL_SECONDS 2 /* coarser than the time stamps of the file systems in use */
+/* A file must not have changed for longer than its time stamps may be coarse: a clock tick
+ * where they have fractions of a millisecond, seconds where they do not. */
+#define STILL_SECONDS 2
+#define STILL_FINE_MS 100
 
 enum {
     F_SCHEMA = 64,
@@ -56,8 +59,18 @@ identify(const char *path, ident *out, struct timespec *changed)
     *out = (ident){{s.st_dev, s.st_ino, (uint64_t)s.st_size, (uint64_t)s.st_mtim.tv_sec,
                     (uint64_t)s.st_mtim.tv_nsec, (uint64_t)s.st_ctim.tv_sec,
                     (uint64_t)s.st_ctim.tv_nsec}};
-    *changed = s.st_mtim.tv_sec > s.st_ctim.tv_sec ? s.st_mtim : s.st_ctim;
+    bool later = s.st_mtim.tv_sec != s.st_ctim.tv_sec ? s.st_mtim.tv_sec > s.st_ctim.tv_sec
+                                                      : s.st_mtim.tv_nsec > s.st_ctim.tv_nsec;
+    *changed = later ? s.st_mtim : s.st_ctim;
     return true;
+}
+
+static bool
+stood_still(const struct timespec *changed, const struct timespec *now)
+{
+    int64_t ms = (int64_t)(now->tv_sec - changed->tv_sec) * 1000 +
+                 (now->tv_nsec - changed->tv_nsec) / 1000000;
+    return ms > (changed->tv_nsec % 1000000 ? STILL_FINE_MS : STILL_SECONDS * 1000);
 }
 
 static bool
@@ -82,7 +95,7 @@ sum_of(cps_cache *cache, const char *path, cps_sum *out)
         *out = cps_sum_of(f.data, f.n, secret);
         cps_file_close(&f);
         ok = identify(path, &after, &changed) && !memcmp(&before, &after, sizeof before);
-        if (ok && now.tv_sec - changed.tv_sec > STILL_SECONDS)
+        if (ok && stood_still(&changed, &now))
             cps_cache_put(cache, &key, parts.data, parts.n, out->b, sizeof out->b);
     }
     cps_buf_fini(&parts);

@@ -67,6 +67,14 @@ with open(MODEL, "r+b") as f:
 os.utime(MODEL, ns=(before.st_atime_ns, before.st_mtime_ns))
 t = misses("a changed byte")
 check(t != base, "a changed weight changes the package")
+# Changed again and again, right after a compile, of the same size each time: never a stale package.
+for i in range(12):
+    raw[at] ^= 1 << i % 3
+    with open(MODEL, "r+b") as f:
+        f.seek(at)
+        f.write(raw[at:at + 1])
+    time.sleep((0, 0.005, 0.12, 0.3)[i % 4])
+    misses(f"change {i}")
 other = f"{TMP}/other/m.onnx"
 os.makedirs(f"{TMP}/other")
 shutil.copy(MODEL, other)
