@@ -37,7 +37,7 @@ typedef enum cps_bwords {
     CPS_BN_CACHEMODE,
     CPS_BN_RESETMODE,
     CPS_BN_DGETYPE,
-    CPS_BN_CCEOP,
+    CPS_BN_CCE_OP,
     CPS_BN_ACC,
     CPS_BN_COMPARE,
     CPS_BN_ALU,  /* alu.def and map.def */
