@@ -269,25 +269,13 @@ static void
 event(sync *s, cps_engine e, cps_span loc, unsigned mode, unsigned sem, unsigned value,
       unsigned raise)
 {
-    cps_bundle *b = &control(s, e, CPS_INSN_EVENT_SEMAPHORE, loc)->code;
-    if (mode) {
-        cps_isa_set(b, CPS_F_CTRL_ES_wait_mode, mode);
-        cps_isa_set(b, CPS_F_CTRL_ES_wait_idx, sem);
-        cps_isa_set(b, CPS_F_CTRL_ES_sem_wait_value, value);
-    }
-    if (raise) {
-        cps_isa_set(b, CPS_F_CTRL_ES_update_mode, CPS_UPDATE_SEM_INC_COMPLETE);
-        cps_isa_set(b, CPS_F_CTRL_ES_update_idx, raise);
-    }
+    cps_isa_set_event(&control(s, e, CPS_INSN_EVENT_SEMAPHORE, loc)->code, mode, sem, value, raise);
 }
 
 static void
 clear(sync *s, cps_span loc, unsigned first, unsigned last)
 {
-    cps_bundle *b = &control(s, CPS_SP, CPS_INSN_EVENT_SEMAPHORE_RANGE_CLEAR, loc)->code;
-    cps_isa_set(b, CPS_F_CTRL_ER_clear, CPS_SEM_CLEAR_MODE_RANGE);
-    cps_isa_set(b, CPS_F_CTRL_ER_first, first);
-    cps_isa_set(b, CPS_F_CTRL_ER_last, last);
+    cps_isa_set_clear(&control(s, CPS_SP, CPS_INSN_EVENT_SEMAPHORE_RANGE_CLEAR, loc)->code, first, last);
 }
 
 // Four steps, so that none can be taken for one of the barrier before or behind: all arrive;

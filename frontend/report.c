@@ -41,24 +41,10 @@ cps_compare(const char *name, const double *got, const double *ref, int64_t n, d
 }
 
 static void
-key_int(cps_jsonw *w, const char *k, int64_t v)
-{
-    cps_jsonw_key(w, k);
-    cps_jsonw_int(w, v);
-}
-
-static void
 key_num(cps_jsonw *w, const char *k, double v)
 {
     cps_jsonw_key(w, k);
     cps_jsonw_num(w, v);
-}
-
-static void
-key_str(cps_jsonw *w, const char *k, const char *v)
-{
-    cps_jsonw_key(w, k);
-    cps_jsonw_str(w, v ? v : "");
 }
 
 static double
@@ -74,7 +60,7 @@ cps_report_members(cps_jsonw *w, const cps_report *r)
     // latency: the fixed start and end, not a roof, fill most of the time
     const char *bound = !r->roof.bound ? "" : r->simulated && r->roof.engines_ns < 0.25 * ns && ns < 20e3 ? "latency"
                                                                                  : r->roof.bound;
-    key_str(w, "bound", bound);
+    cps_jsonw_put_str(w, "bound", bound);
     cps_jsonw_key(w, "busy");
     cps_jsonw_obj(w, true);
     static const cps_engine order[] = {CPS_ACT, CPS_DVE, CPS_PE, CPS_POOL, CPS_SP};
@@ -86,8 +72,8 @@ cps_report_members(cps_jsonw *w, const cps_report *r)
     cps_jsonw_end_obj(w);
     cps_jsonw_key(w, "cache");
     cps_jsonw_obj(w, true);
-    key_int(w, "hits", r->hits);
-    key_int(w, "misses", r->misses);
+    cps_jsonw_put_int(w, "hits", r->hits);
+    cps_jsonw_put_int(w, "misses", r->misses);
     cps_jsonw_end_obj(w);
     cps_jsonw_key(w, "checks");
     cps_jsonw_obj(w, true);
@@ -105,39 +91,39 @@ cps_report_members(cps_jsonw *w, const cps_report *r)
     cps_jsonw_key(w, "cycles");
     cps_jsonw_obj(w, true);
     for (unsigned i = 0; i < cps_countof(order); i++)
-        key_int(w, cps_engine_name(order[i]), r->sim.cycles[order[i]]);
+        cps_jsonw_put_int(w, cps_engine_name(order[i]), r->sim.cycles[order[i]]);
     cps_jsonw_end_obj(w);
     key_num(w, "engines_fraction", fraction(r->roof.engines_ns, ns));
-    key_int(w, "flops", r->roof.flops);
-    key_int(w, "hbm_bytes", r->roof.bytes);
+    cps_jsonw_put_int(w, "flops", r->roof.flops);
+    cps_jsonw_put_int(w, "hbm_bytes", r->roof.bytes);
     uint64_t count = 0;
     for (int e = 0; e < CPS_ENGINES; e++)
         count += r->sim.instructions[e];
-    key_int(w, "instructions", (int64_t)count);
-    key_str(w, "kernel", r->kernel);
-    key_int(w, "launches", r->launches);
-    key_str(w, "leaf", r->leaf);
+    cps_jsonw_put_int(w, "instructions", (int64_t)count);
+    cps_jsonw_put_str(w, "kernel", r->kernel);
+    cps_jsonw_put_int(w, "launches", r->launches);
+    cps_jsonw_put_str(w, "leaf", r->leaf);
     // stable keys: null where nothing was compared
     cps_jsonw_key(w, "max_abs_err");
     r->compared ? cps_jsonw_num(w, r->err.max_abs) : cps_jsonw_null(w);
     cps_jsonw_key(w, "max_rel_err");
     r->compared ? cps_jsonw_num(w, r->err.max_rel) : cps_jsonw_null(w);
-    key_str(w, "on", r->on);
+    cps_jsonw_put_str(w, "on", r->on);
     cps_jsonw_key(w, "pass");
     r->compared ? cps_jsonw_bool(w, r->err.pass) : cps_jsonw_null(w);
     // of how many kernels the proof says that no order of events gets stuck, or races
     cps_jsonw_key(w, "proof");
     cps_jsonw_obj(w, true);
-    key_int(w, "deadlock_free", r->deadlock_free);
-    key_int(w, "kernels", r->proofs);
-    key_int(w, "race_free", r->race_free);
+    cps_jsonw_put_int(w, "deadlock_free", r->deadlock_free);
+    cps_jsonw_put_int(w, "kernels", r->proofs);
+    cps_jsonw_put_int(w, "race_free", r->race_free);
     cps_jsonw_end_obj(w);
-    key_int(w, "psum_banks_peak", r->psum_banks);
+    cps_jsonw_put_int(w, "psum_banks_peak", r->psum_banks);
     key_num(w, "roofline_engines_ns", r->roof.engines_ns);
     key_num(w, "roofline_fraction", fraction(r->roof.roofline_ns, ns));
     key_num(w, "roofline_ns", r->roof.roofline_ns);
-    key_int(w, "sbuf_peak_bytes_per_partition", r->sbuf_peak);
-    key_str(w, "target", r->target);
+    cps_jsonw_put_int(w, "sbuf_peak_bytes_per_partition", r->sbuf_peak);
+    cps_jsonw_put_str(w, "target", r->target);
     key_num(w, "time_ns", ns);
     key_num(w, "wall_ms", r->wall_ms);
 }

@@ -371,3 +371,25 @@ cps_isa_pe_bus(uint8_t col_grp)
 {
     return col_grp == 0xF ? 0x10 : col_grp == 3 ? 1 : col_grp == 0xC ? 4 : col_grp;
 }
+
+void
+cps_isa_set_event(cps_bundle *b, unsigned mode, unsigned sem, unsigned value, unsigned raise)
+{
+    if (mode) {
+        cps_isa_set(b, CPS_F_CTRL_ES_wait_mode, mode);
+        cps_isa_set(b, CPS_F_CTRL_ES_wait_idx, sem);
+        cps_isa_set(b, CPS_F_CTRL_ES_sem_wait_value, value);
+    }
+    if (raise) {
+        cps_isa_set(b, CPS_F_CTRL_ES_update_mode, CPS_UPDATE_SEM_INC_COMPLETE);
+        cps_isa_set(b, CPS_F_CTRL_ES_update_idx, raise);
+    }
+}
+
+void
+cps_isa_set_clear(cps_bundle *b, unsigned first, unsigned last)
+{
+    cps_isa_set(b, CPS_F_CTRL_ER_clear, CPS_SEM_CLEAR_MODE_RANGE);
+    cps_isa_set(b, CPS_F_CTRL_ER_first, first);
+    cps_isa_set(b, CPS_F_CTRL_ER_last, last);
+}

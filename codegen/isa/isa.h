@@ -164,6 +164,10 @@ uint8_t cps_isa_opcode(cps_insn i, cps_gen g);
 /* A bundle with header, opcode, documented constants of the format and neutral patterns
  * (step 1, num 1) in unused dims; every other byte 0. */
 cps_bundle cps_isa_new(cps_insn i, cps_gen g);
+/* Operands of a fresh EVENT_SEMAPHORE: waits for `value` of `sem` (mode 0: does not), then raises
+ * semaphore `raise` by one (0: none); and of a fresh EVENT_SEMAPHORE_RANGE_CLEAR. */
+void cps_isa_set_event(cps_bundle *b, unsigned mode, unsigned sem, unsigned value, unsigned raise);
+void cps_isa_set_clear(cps_bundle *b, unsigned first, unsigned last);
 
 /* Whether a field of the bundle's format is there (rows WHEN). */
 static inline bool

@@ -585,3 +585,17 @@ cps_json_str(const cps_json *obj, const char *key, bool need, const char *dflt, 
     const cps_json *m = member(obj, key, 1u << CPS_JSON_STR, need, ok);
     return m ? m->str : dflt;
 }
+
+void
+cps_jsonw_put_str(cps_jsonw *w, const char *key, const char *s)
+{
+    cps_jsonw_key(w, key);
+    cps_jsonw_str(w, s ? s : "");
+}
+
+void
+cps_jsonw_put_int(cps_jsonw *w, const char *key, int64_t v)
+{
+    cps_jsonw_key(w, key);
+    cps_jsonw_int(w, v);
+}

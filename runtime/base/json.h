@@ -24,6 +24,9 @@ void cps_jsonw_end_arr(cps_jsonw *w);
 void cps_jsonw_key(cps_jsonw *w, const char *key);
 void cps_jsonw_str(cps_jsonw *w, const char *s);
 void cps_jsonw_int(cps_jsonw *w, int64_t v);
+/* A key with its value; a NULL string is an empty one. */
+void cps_jsonw_put_str(cps_jsonw *w, const char *key, const char *s);
+void cps_jsonw_put_int(cps_jsonw *w, const char *key, int64_t v);
 void cps_jsonw_num(cps_jsonw *w, double v); /* NaN and infinities become strings */
 void cps_jsonw_bool(cps_jsonw *w, bool v);
 void cps_jsonw_null(cps_jsonw *w);

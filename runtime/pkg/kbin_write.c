@@ -10,20 +10,6 @@
 #include <errno.h>
 
 static void
-put_str(cps_jsonw *w, const char *key, const char *v)
-{
-    cps_jsonw_key(w, key);
-    cps_jsonw_str(w, v);
-}
-
-static void
-put_int(cps_jsonw *w, const char *key, int64_t v)
-{
-    cps_jsonw_key(w, key);
-    cps_jsonw_int(w, v);
-}
-
-static void
 write_relocs(const cps_kbin *k, cps_buf *out)
 {
     cps_jsonw w;
@@ -32,11 +18,11 @@ write_relocs(const cps_kbin *k, cps_buf *out)
     for (uint32_t i = 0; i < k->relocs.n; i++) {
         const cps_kreloc *r = &k->relocs.data[i];
         cps_jsonw_obj(&w, true);
-        put_str(&w, "engine", cps_engine_name(r->engine));
-        put_int(&w, "bundle", r->index);
-        put_str(&w, "field", cps_fields[r->field].name);
-        put_str(&w, "var", k->vars.data[r->var].name);
-        put_int(&w, "addend", r->addend);
+        cps_jsonw_put_str(&w, "engine", cps_engine_name(r->engine));
+        cps_jsonw_put_int(&w, "bundle", r->index);
+        cps_jsonw_put_str(&w, "field", cps_fields[r->field].name);
+        cps_jsonw_put_str(&w, "var", k->vars.data[r->var].name);
+        cps_jsonw_put_int(&w, "addend", r->addend);
         cps_jsonw_end_obj(&w);
     }
     cps_jsonw_end_arr(&w);
@@ -52,18 +38,18 @@ write_vars(const cps_kbin *k, cps_jsonw *w)
     for (uint32_t i = 0; i < k->vars.n; i++) {
         const cps_kvar *v = &k->vars.data[i];
         cps_jsonw_obj(w, true);
-        put_str(w, "name", v->name);
-        put_str(w, "kind", cps_pkg_kinds[v->kind]);
-        put_str(w, "dtype", cps_dtype_name(v->dtype));
+        cps_jsonw_put_str(w, "name", v->name);
+        cps_jsonw_put_str(w, "kind", cps_pkg_kinds[v->kind]);
+        cps_jsonw_put_str(w, "dtype", cps_dtype_name(v->dtype));
         cps_jsonw_key(w, "shape");
         cps_jsonw_arr(w, true);
         for (int d = 0; d < v->rank; d++)
             cps_jsonw_int(w, v->dim[d]);
         cps_jsonw_end_arr(w);
-        put_int(w, "bytes", v->bytes);
+        cps_jsonw_put_int(w, "bytes", v->bytes);
         if (v->kind == CPS_VAR_DATA) {
-            put_str(w, "file", "data.bin");
-            put_int(w, "offset", offset);
+            cps_jsonw_put_str(w, "file", "data.bin");
+            cps_jsonw_put_int(w, "offset", offset);
             offset += v->bytes;
         }
         cps_jsonw_end_obj(w);
@@ -118,19 +104,19 @@ write_stats(const cps_kbin *k, cps_jsonw *w)
     const cps_kstats *s = &k->stats;
     cps_jsonw_key(w, "stats");
     cps_jsonw_obj(w, false);
-    put_int(w, "flops", s->flops);
-    put_int(w, "hbm_bytes", s->hbm_bytes);
-    put_int(w, "pe_flops_ps", s->pe_flops_ps);
+    cps_jsonw_put_int(w, "flops", s->flops);
+    cps_jsonw_put_int(w, "hbm_bytes", s->hbm_bytes);
+    cps_jsonw_put_int(w, "pe_flops_ps", s->pe_flops_ps);
     cps_jsonw_key(w, "engine_min_ps");
     cps_jsonw_obj(w, true);
     for (int e = 0; e < CPS_ENGINES; e++)
-        put_int(w, cps_engine_name((cps_engine)e), s->engine_min_ps[e]);
+        cps_jsonw_put_int(w, cps_engine_name((cps_engine)e), s->engine_min_ps[e]);
     cps_jsonw_end_obj(w);
-    put_str(w, "deadlock", cps_verdict_names[s->deadlock]);
-    put_str(w, "races", cps_verdict_names[s->races]);
-    put_int(w, "sbuf_peak_bytes_per_partition", s->sbuf_peak);
-    put_int(w, "psum_banks_peak", s->psum_banks);
-    put_int(w, "semaphores", s->semaphores);
+    cps_jsonw_put_str(w, "deadlock", cps_verdict_names[s->deadlock]);
+    cps_jsonw_put_str(w, "races", cps_verdict_names[s->races]);
+    cps_jsonw_put_int(w, "sbuf_peak_bytes_per_partition", s->sbuf_peak);
+    cps_jsonw_put_int(w, "psum_banks_peak", s->psum_banks);
+    cps_jsonw_put_int(w, "semaphores", s->semaphores);
     cps_jsonw_end_obj(w);
 }
 
@@ -140,16 +126,16 @@ write_kernel(const cps_kbin *k, cps_buf *out)
     cps_jsonw w;
     cps_jsonw_init(&w, out);
     cps_jsonw_obj(&w, false);
-    put_int(&w, "schema", 1);
-    put_str(&w, "name", k->name);
-    put_str(&w, "target", k->target);
-    put_str(&w, "generation", cps_gen_name(k->gen));
-    put_int(&w, "core", k->core);
-    put_int(&w, "cores", k->cores);
+    cps_jsonw_put_int(&w, "schema", 1);
+    cps_jsonw_put_str(&w, "name", k->name);
+    cps_jsonw_put_str(&w, "target", k->target);
+    cps_jsonw_put_str(&w, "generation", cps_gen_name(k->gen));
+    cps_jsonw_put_int(&w, "core", k->core);
+    cps_jsonw_put_int(&w, "cores", k->cores);
     cps_jsonw_key(&w, "instructions");
     cps_jsonw_obj(&w, true);
     for (int e = 0; e < CPS_ENGINES; e++)
-        put_int(&w, cps_engine_name((cps_engine)e), k->stream[e].code.n);
+        cps_jsonw_put_int(&w, cps_engine_name((cps_engine)e), k->stream[e].code.n);
     cps_jsonw_end_obj(&w);
     write_stats(k, &w);
     write_vars(k, &w);

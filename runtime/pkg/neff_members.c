@@ -8,20 +8,6 @@
 #include "runtime/pkg/neff_graph.h"
 
 static void
-put_str(cps_jsonw *w, const char *key, const char *v)
-{
-    cps_jsonw_key(w, key);
-    cps_jsonw_str(w, v);
-}
-
-static void
-put_int(cps_jsonw *w, const char *key, int64_t v)
-{
-    cps_jsonw_key(w, key);
-    cps_jsonw_int(w, v);
-}
-
-static void
 put_shape(cps_jsonw *w, const char *key, int rank, const int64_t *dim)
 {
     if (key)
@@ -50,12 +36,12 @@ write_kelf(cps_packer *c)
     cps_jsonw_key(&w, "graphs");
     cps_jsonw_arr(&w, true);
     cps_jsonw_obj(&w, true);
-    put_str(&w, "definition", "sg00/def.json");
-    put_str(&w, "name", "sg00");
+    cps_jsonw_put_str(&w, "definition", "sg00/def.json");
+    cps_jsonw_put_str(&w, "name", "sg00");
     cps_jsonw_end_obj(&w);
     cps_jsonw_end_arr(&w);
-    put_str(&w, "version", "0.5");
-    put_str(&w, "target", cps_neff_target_word(c->k->gen));
+    cps_jsonw_put_str(&w, "version", "0.5");
+    cps_jsonw_put_str(&w, "target", cps_neff_target_word(c->k->gen));
     cps_jsonw_end_obj(&w);
     add_text(c, "kelf-0.json", &w);
 }
@@ -86,23 +72,23 @@ write_host(cps_packer *c)
     for (uint32_t i = 0; i < c->in.n; i++) {
         const cps_neff_border *x = &c->in.data[i];
         cps_jsonw_obj(&w, true);
-        put_str(&w, "op", "null");
-        put_str(&w, "name", x->name);
+        cps_jsonw_put_str(&w, "op", "null");
+        cps_jsonw_put_str(&w, "name", x->name);
         cps_jsonw_key(&w, "inputs");
         cps_jsonw_arr(&w, true);
         cps_jsonw_end_arr(&w);
         cps_jsonw_key(&w, "attrs");
         cps_jsonw_obj(&w, true);
-        put_str(&w, "dtype", cps_pkg_dtype_word(x->dtype));
-        put_str(&w, "id", cps_arena_printf(c->a, "%u", i));
-        put_str(&w, "is_param", "0");
-        put_str(&w, "shape", shape_text(c, x));
+        cps_jsonw_put_str(&w, "dtype", cps_pkg_dtype_word(x->dtype));
+        cps_jsonw_put_str(&w, "id", cps_arena_printf(c->a, "%u", i));
+        cps_jsonw_put_str(&w, "is_param", "0");
+        cps_jsonw_put_str(&w, "shape", shape_text(c, x));
         cps_jsonw_end_obj(&w);
         cps_jsonw_end_obj(&w);
     }
     cps_jsonw_obj(&w, false);
-    put_str(&w, "op", "__kelf");
-    put_str(&w, "name", "sg_coreV10");
+    cps_jsonw_put_str(&w, "op", "__kelf");
+    cps_jsonw_put_str(&w, "name", "sg_coreV10");
     cps_jsonw_key(&w, "inputs");
     cps_jsonw_arr(&w, true);
     for (uint32_t i = 0; i < c->in.n; i++)
@@ -110,12 +96,12 @@ write_host(cps_packer *c)
     cps_jsonw_end_arr(&w);
     cps_jsonw_key(&w, "attrs");
     cps_jsonw_obj(&w, true);
-    put_str(&w, "flatten_data", "0");
-    put_str(&w, "func_name", "0");
-    put_str(&w, "kelf", "kelf-0.json");
-    put_str(&w, "num_inputs", cps_arena_printf(c->a, "%u", c->in.n));
-    put_str(&w, "num_outputs", cps_arena_printf(c->a, "%u", c->out.n));
-    put_str(&w, "tvm_op", "sg_coreV10");
+    cps_jsonw_put_str(&w, "flatten_data", "0");
+    cps_jsonw_put_str(&w, "func_name", "0");
+    cps_jsonw_put_str(&w, "kelf", "kelf-0.json");
+    cps_jsonw_put_str(&w, "num_inputs", cps_arena_printf(c->a, "%u", c->in.n));
+    cps_jsonw_put_str(&w, "num_outputs", cps_arena_printf(c->a, "%u", c->out.n));
+    cps_jsonw_put_str(&w, "tvm_op", "sg_coreV10");
     cps_jsonw_end_obj(&w);
     cps_jsonw_key(&w, "output_names");
     cps_jsonw_arr(&w, true);
@@ -162,7 +148,7 @@ write_host(cps_packer *c)
         cps_jsonw_end_arr(&w);
     }
     cps_jsonw_end_obj(&w);
-    put_str(&w, "version", "0.5");
+    cps_jsonw_put_str(&w, "version", "0.5");
     cps_jsonw_end_obj(&w);
     add_text(c, "neff.json", &w);
 }
@@ -189,14 +175,14 @@ write_vars(cps_packer *c, cps_jsonw *w)
             [CPS_VAR_TMP] = "tmp-buf",     [CPS_VAR_DATA] = "file"};
         cps_jsonw_key(w, v->name);
         cps_jsonw_obj(w, true);
-        put_str(w, "type", pad ? "virtual" : kind[v->kind]);
-        put_int(w, "var_id", i);
-        put_int(w, "size", v->bytes);
+        cps_jsonw_put_str(w, "type", pad ? "virtual" : kind[v->kind]);
+        cps_jsonw_put_int(w, "var_id", i);
+        cps_jsonw_put_int(w, "size", v->bytes);
         if (pad)
-            put_int(w, "backing_variable_off", c->backing[i]);
+            cps_jsonw_put_int(w, "backing_variable_off", c->backing[i]);
         if (v->kind == CPS_VAR_DATA) {
             const char *file = constant_file(c, i);
-            put_str(w, "file_name", file);
+            cps_jsonw_put_str(w, "file_name", file);
             cps_neff_add(c->f, cps_arena_printf(c->a, "sg00/%s", file), v->data,
                          (size_t)v->bytes);
         }
@@ -233,9 +219,9 @@ write_queues(cps_packer *c, cps_jsonw *w)
             continue;
         cps_jsonw_key(w, name);
         cps_jsonw_obj(w, true);
-        put_str(w, "type", in ? "in" : out ? "out" : "data");
-        put_str(w, "owner", cps_engine_name(k->blocks.data[i].owner));
-        put_int(w, "num_queues", 16);
+        cps_jsonw_put_str(w, "type", in ? "in" : out ? "out" : "data");
+        cps_jsonw_put_str(w, "owner", cps_engine_name(k->blocks.data[i].owner));
+        cps_jsonw_put_int(w, "num_queues", 16);
         cps_jsonw_key(w, "semaphore_set");
         cps_jsonw_arr(w, true);
         for (unsigned s = 0; s < 256; s++)
@@ -254,8 +240,8 @@ write_def(cps_packer *c)
     cps_jsonw w;
     cps_jsonw_init(&w, &b);
     cps_jsonw_obj(&w, false);
-    put_str(&w, "name", "sg00");
-    put_str(&w, "version", "0.6");
+    cps_jsonw_put_str(&w, "name", "sg00");
+    cps_jsonw_put_str(&w, "version", "0.6");
     write_vars(c, &w);
     write_queues(c, &w);
     cps_jsonw_key(&w, "neff_features");
@@ -266,8 +252,8 @@ write_def(cps_packer *c)
     cps_jsonw_end_arr(&w);
     for (int e = 0; e < CPS_ENGINES; e++) {
         const char *name = cps_engine_name((cps_engine)e);
-        put_str(&w, name, cps_arena_printf(c->a, "%s.json", name));
-        put_str(&w, cps_arena_printf(c->a, "%s_instr", name),
+        cps_jsonw_put_str(&w, name, cps_arena_printf(c->a, "%s.json", name));
+        cps_jsonw_put_str(&w, cps_arena_printf(c->a, "%s_instr", name),
                 cps_arena_printf(c->a, "%s.bin", name));
     }
     cps_jsonw_end_obj(&w);
@@ -290,8 +276,8 @@ write_engines(cps_packer *c)
         cps_jsonw w;
         cps_jsonw_init(&w, &b);
         cps_jsonw_obj(&w, false);
-        put_str(&w, "name", name);
-        put_str(&w, "instr", cps_arena_printf(c->a, "%s.bin", name));
+        cps_jsonw_put_str(&w, "name", name);
+        cps_jsonw_put_str(&w, "instr", cps_arena_printf(c->a, "%s.bin", name));
         cps_jsonw_key(&w, "dma");
         cps_pkg_items_write(c->k, (cps_engine)e, true, &w);
         if (e == CPS_ACT) {
@@ -334,8 +320,8 @@ write_tensor_map(cps_packer *c)
             if (strcmp(c->out.data[i].var, c->in.data[n].var))
                 continue;
             cps_jsonw_obj(&w, true); // handed through, or changed in place
-            put_str(&w, "input_name", c->in.data[n].name);
-            put_str(&w, "output_name", c->out.data[i].name);
+            cps_jsonw_put_str(&w, "input_name", c->in.data[n].name);
+            cps_jsonw_put_str(&w, "output_name", c->out.data[i].name);
             cps_jsonw_key(&w, "must_alias");
             cps_jsonw_bool(&w, true);
             cps_jsonw_end_obj(&w);
@@ -353,10 +339,10 @@ put_borders(cps_jsonw *w, const char *key, const cps_neff_border *x, uint32_t n)
     cps_jsonw_arr(w, false);
     for (uint32_t i = 0; i < n; i++) {
         cps_jsonw_obj(w, true);
-        put_str(w, "dtype", cps_dtype_name(x[i].dtype));
-        put_str(w, "name", x[i].name);
+        cps_jsonw_put_str(w, "dtype", cps_dtype_name(x[i].dtype));
+        cps_jsonw_put_str(w, "name", x[i].name);
         put_shape(w, "shape", x[i].rank, x[i].dim);
-        put_str(w, "var", x[i].var);
+        cps_jsonw_put_str(w, "var", x[i].var);
         cps_jsonw_end_obj(w);
     }
     cps_jsonw_end_arr(w);
@@ -373,21 +359,21 @@ write_ours(cps_packer *c)
     cps_jsonw w;
     cps_jsonw_init(&w, &b);
     cps_jsonw_obj(&w, false);
-    put_str(&w, "generation", cps_gen_name(k->gen));
+    cps_jsonw_put_str(&w, "generation", cps_gen_name(k->gen));
     put_borders(&w, "inputs", c->in.data, c->in.n);
-    put_str(&w, "kernel", k->name);
-    put_str(&w, "model", c->p->model);
+    cps_jsonw_put_str(&w, "kernel", k->name);
+    cps_jsonw_put_str(&w, "model", c->p->model);
     put_borders(&w, "outputs", c->out.data, c->out.n);
     cps_jsonw_key(&w, "relocs");
     cps_jsonw_arr(&w, false);
     for (uint32_t i = 0; i < k->relocs.n; i++) {
         const cps_kreloc *r = &k->relocs.data[i];
         cps_jsonw_obj(&w, true);
-        put_int(&w, "addend", r->addend);
-        put_int(&w, "bundle", r->index);
-        put_str(&w, "engine", cps_engine_name(r->engine));
-        put_str(&w, "field", cps_fields[r->field].name);
-        put_str(&w, "var", k->vars.data[r->var].name);
+        cps_jsonw_put_int(&w, "addend", r->addend);
+        cps_jsonw_put_int(&w, "bundle", r->index);
+        cps_jsonw_put_str(&w, "engine", cps_engine_name(r->engine));
+        cps_jsonw_put_str(&w, "field", cps_fields[r->field].name);
+        cps_jsonw_put_str(&w, "var", k->vars.data[r->var].name);
         cps_jsonw_end_obj(&w);
     }
     cps_jsonw_end_arr(&w);
@@ -406,31 +392,31 @@ write_ours(cps_packer *c)
     }
     cps_jsonw_key(&w, "roof");
     cps_jsonw_obj(&w, true);
-    put_int(&w, "bytes", bytes);
-    put_int(&w, "flops", flops);
-    put_int(&w, "roofline_engines_ns", engines);
-    put_int(&w, "roofline_ns", roof);
+    cps_jsonw_put_int(&w, "bytes", bytes);
+    cps_jsonw_put_int(&w, "flops", flops);
+    cps_jsonw_put_int(&w, "roofline_engines_ns", engines);
+    cps_jsonw_put_int(&w, "roofline_ns", roof);
     cps_jsonw_end_obj(&w);
-    put_int(&w, "psum_banks_peak", k->stats.psum_banks);
-    put_int(&w, "sbuf_peak_bytes_per_partition", k->stats.sbuf_peak);
-    put_int(&w, "schema", 1);
+    cps_jsonw_put_int(&w, "psum_banks_peak", k->stats.psum_banks);
+    cps_jsonw_put_int(&w, "sbuf_peak_bytes_per_partition", k->stats.sbuf_peak);
+    cps_jsonw_put_int(&w, "schema", 1);
     cps_jsonw_key(&w, "target");
     cps_jsonw_obj(&w, true);
     cps_digest_hex(&c->p->target_digest, hex);
-    put_str(&w, "digest", hex);
-    put_str(&w, "name", c->p->target);
+    cps_jsonw_put_str(&w, "digest", hex);
+    cps_jsonw_put_str(&w, "name", c->p->target);
     cps_jsonw_end_obj(&w);
-    put_str(&w, "tool", "copse " CPS_VERSION);
+    cps_jsonw_put_str(&w, "tool", "copse " CPS_VERSION);
     cps_jsonw_key(&w, "vars");
     cps_jsonw_obj(&w, false);
     for (uint32_t i = 1; i < k->vars.n; i++) {
         const cps_kvar *v = &k->vars.data[i];
         cps_jsonw_key(&w, v->name);
         cps_jsonw_obj(&w, true);
-        put_str(&w, "dtype", cps_dtype_name(v->dtype));
-        put_str(&w, "kind", cps_pkg_kinds[v->kind]);
+        cps_jsonw_put_str(&w, "dtype", cps_dtype_name(v->dtype));
+        cps_jsonw_put_str(&w, "kind", cps_pkg_kinds[v->kind]);
         if (v->kind == CPS_VAR_DATA && c->backing && c->backing[i] >= 0)
-            put_int(&w, "offset", c->backing[i]); // by which graph.cir names it
+            cps_jsonw_put_int(&w, "offset", c->backing[i]); // by which graph.cir names it
         put_shape(&w, "shape", v->rank, v->dim);
         cps_jsonw_end_obj(&w);
     }

@@ -199,25 +199,13 @@ put(linker *l, int e, cps_insn i)
 static void
 event(linker *l, int e, unsigned mode, unsigned sem, unsigned value, unsigned raise)
 {
-    cps_bundle *b = put(l, e, CPS_INSN_EVENT_SEMAPHORE);
-    if (mode) {
-        cps_isa_set(b, CPS_F_CTRL_ES_wait_mode, mode);
-        cps_isa_set(b, CPS_F_CTRL_ES_wait_idx, sem);
-        cps_isa_set(b, CPS_F_CTRL_ES_sem_wait_value, value);
-    }
-    if (raise) {
-        cps_isa_set(b, CPS_F_CTRL_ES_update_mode, CPS_UPDATE_SEM_INC_COMPLETE);
-        cps_isa_set(b, CPS_F_CTRL_ES_update_idx, raise);
-    }
+    cps_isa_set_event(put(l, e, CPS_INSN_EVENT_SEMAPHORE), mode, sem, value, raise);
 }
 
 static void
 clear(linker *l, unsigned first, unsigned last)
 {
-    cps_bundle *b = put(l, CPS_SP, CPS_INSN_EVENT_SEMAPHORE_RANGE_CLEAR);
-    cps_isa_set(b, CPS_F_CTRL_ER_clear, CPS_SEM_CLEAR_MODE_RANGE);
-    cps_isa_set(b, CPS_F_CTRL_ER_first, first);
-    cps_isa_set(b, CPS_F_CTRL_ER_last, last);
+    cps_isa_set_clear(put(l, CPS_SP, CPS_INSN_EVENT_SEMAPHORE_RANGE_CLEAR), first, last);
 }
 
 static void

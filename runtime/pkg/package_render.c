@@ -30,20 +30,6 @@ put_digest(cps_jsonw *w, const char *key, const cps_digest *d)
 }
 
 static void
-put_str(cps_jsonw *w, const char *key, const char *s)
-{
-    cps_jsonw_key(w, key);
-    cps_jsonw_str(w, s ? s : "");
-}
-
-static void
-put_int(cps_jsonw *w, const char *key, int64_t v)
-{
-    cps_jsonw_key(w, key);
-    cps_jsonw_int(w, v);
-}
-
-static void
 put_io(cps_jsonw *w, const cps_package *p, const char *key, const cps_pio *ios, uint32_t n)
 {
     cps_jsonw_key(w, key);
@@ -51,14 +37,14 @@ put_io(cps_jsonw *w, const cps_package *p, const char *key, const cps_pio *ios, 
     for (uint32_t i = 0; i < n; i++) {
         const cps_pvar *v = &p->vars.data[ios[i].var];
         cps_jsonw_obj(w, true);
-        put_str(w, "dtype", cps_dtype_name(v->dtype));
-        put_str(w, "name", ios[i].name);
+        cps_jsonw_put_str(w, "dtype", cps_dtype_name(v->dtype));
+        cps_jsonw_put_str(w, "name", ios[i].name);
         cps_jsonw_key(w, "shape");
         cps_jsonw_arr(w, true);
         for (int k = 0; k < ios[i].rank; k++)
             cps_jsonw_int(w, ios[i].dim[k]);
         cps_jsonw_end_arr(w);
-        put_int(w, "var", ios[i].var);
+        cps_jsonw_put_int(w, "var", ios[i].var);
         cps_jsonw_end_obj(w);
     }
     cps_jsonw_end_arr(w);
@@ -89,26 +75,26 @@ static void
 put_kernel(cps_jsonw *w, const cps_pkernel *k, const cps_pfile *files, uint32_t n)
 {
     cps_jsonw_obj(w, false);
-    put_str(w, "bound", k->bound);
-    put_int(w, "bytes", k->bytes);
+    cps_jsonw_put_str(w, "bound", k->bound);
+    cps_jsonw_put_int(w, "bytes", k->bytes);
     // what the static proof says of the binary: proved, refuted or open
     cps_jsonw_key(w, "checks");
     cps_jsonw_obj(w, true);
-    put_str(w, "deadlock", cps_verdict_names[k->kbin->stats.deadlock]);
-    put_str(w, "races", cps_verdict_names[k->kbin->stats.races]);
+    cps_jsonw_put_str(w, "deadlock", cps_verdict_names[k->kbin->stats.deadlock]);
+    cps_jsonw_put_str(w, "races", cps_verdict_names[k->kbin->stats.races]);
     cps_jsonw_end_obj(w);
-    put_str(w, "config", k->config);
-    put_int(w, "cost_ns", k->cost_ns);
+    cps_jsonw_put_str(w, "config", k->config);
+    cps_jsonw_put_int(w, "cost_ns", k->cost_ns);
     put_digests(w, files, n);
-    put_int(w, "flops", k->flops);
-    put_str(w, "instance", k->instance);
+    cps_jsonw_put_int(w, "flops", k->flops);
+    cps_jsonw_put_str(w, "instance", k->instance);
     put_digest(w, "key", &k->key);
-    put_str(w, "leaf", k->leaf);
-    put_str(w, "name", k->name);
-    put_str(w, "op", k->op);
-    put_int(w, "roofline_engines_ns", k->engines_ns);
-    put_int(w, "roofline_ns", k->roofline_ns);
-    put_str(w, "why", k->why);
+    cps_jsonw_put_str(w, "leaf", k->leaf);
+    cps_jsonw_put_str(w, "name", k->name);
+    cps_jsonw_put_str(w, "op", k->op);
+    cps_jsonw_put_int(w, "roofline_engines_ns", k->engines_ns);
+    cps_jsonw_put_int(w, "roofline_ns", k->roofline_ns);
+    cps_jsonw_put_str(w, "why", k->why);
     cps_jsonw_end_obj(w);
 }
 
@@ -118,7 +104,7 @@ manifest(const cps_package *p, const cps_rendered *r, const uint32_t *first, cps
     cps_jsonw w;
     cps_jsonw_init(&w, out);
     cps_jsonw_obj(&w, false);
-    put_int(&w, "arena_bytes", p->arena_bytes);
+    cps_jsonw_put_int(&w, "arena_bytes", p->arena_bytes);
     cps_jsonw_key(&w, "graph");
     p->graph ? cps_jsonw_str(&w, "graph.cir") : cps_jsonw_null(&w);
     cps_jsonw_key(&w, "host");
@@ -129,9 +115,9 @@ manifest(const cps_package *p, const cps_rendered *r, const uint32_t *first, cps
     for (uint32_t i = 0; i < p->kernels.n; i++)
         put_kernel(&w, &p->kernels.data[i], r->files.list.data + first[i], first[i + 1] - first[i]);
     cps_jsonw_end_arr(&w);
-    put_str(&w, "model", p->model);
+    cps_jsonw_put_str(&w, "model", p->model);
     put_io(&w, p, "outputs", p->outputs.data, p->outputs.n);
-    put_int(&w, "schema", 1);
+    cps_jsonw_put_int(&w, "schema", 1);
     cps_jsonw_key(&w, "steps");
     cps_jsonw_arr(&w, false);
     for (uint32_t i = 0; i < p->steps.n; i++) {
@@ -140,21 +126,21 @@ manifest(const cps_package *p, const cps_rendered *r, const uint32_t *first, cps
         cps_jsonw_key(&w, "args");
         cps_jsonw_obj(&w, true);
         for (uint32_t k = 0; k < s->nargs; k++)
-            put_int(&w, p->args.data[s->first + k].formal, p->args.data[s->first + k].var);
+            cps_jsonw_put_int(&w, p->args.data[s->first + k].formal, p->args.data[s->first + k].var);
         cps_jsonw_end_obj(&w);
         if (s->from)
-            put_str(&w, "from", s->from);
-        s->kernel < 0 ? put_str(&w, "host", "run") : put_str(&w, "kernel", p->kernels.data[s->kernel].name);
+            cps_jsonw_put_str(&w, "from", s->from);
+        s->kernel < 0 ? cps_jsonw_put_str(&w, "host", "run") : cps_jsonw_put_str(&w, "kernel", p->kernels.data[s->kernel].name);
         cps_jsonw_end_obj(&w);
     }
     cps_jsonw_end_arr(&w);
     cps_jsonw_key(&w, "target");
     cps_jsonw_obj(&w, true);
     put_digest(&w, "digest", &p->target_digest);
-    put_int(&w, "lnc", p->lnc);
-    put_str(&w, "name", p->target);
+    cps_jsonw_put_int(&w, "lnc", p->lnc);
+    cps_jsonw_put_str(&w, "name", p->target);
     cps_jsonw_end_obj(&w);
-    put_str(&w, "tool", "copse " CPS_VERSION);
+    cps_jsonw_put_str(&w, "tool", "copse " CPS_VERSION);
     cps_jsonw_key(&w, "vars");
     cps_jsonw_arr(&w, false);
     for (uint32_t i = 0; i < p->vars.n; i++) {
@@ -162,15 +148,15 @@ manifest(const cps_package *p, const cps_rendered *r, const uint32_t *first, cps
         cps_jsonw_obj(&w, true);
         bool placed = v->kind == CPS_PV_CONST || v->kind == CPS_PV_TMP;
         if (placed)
-            put_int(&w, "align", v->kind == CPS_PV_CONST ? CPS_CONST_ALIGN : CPS_TMP_ALIGN);
-        put_int(&w, "bytes", v->bytes);
-        put_str(&w, "dtype", cps_dtype_name(v->dtype));
+            cps_jsonw_put_int(&w, "align", v->kind == CPS_PV_CONST ? CPS_CONST_ALIGN : CPS_TMP_ALIGN);
+        cps_jsonw_put_int(&w, "bytes", v->bytes);
+        cps_jsonw_put_str(&w, "dtype", cps_dtype_name(v->dtype));
         if (v->kind == CPS_PV_CONST)
-            put_str(&w, "file", "weights.bin");
-        put_str(&w, "kind", cps_pkind_names[v->kind]);
-        put_str(&w, "name", v->name);
+            cps_jsonw_put_str(&w, "file", "weights.bin");
+        cps_jsonw_put_str(&w, "kind", cps_pkind_names[v->kind]);
+        cps_jsonw_put_str(&w, "name", v->name);
         if (placed)
-            put_int(&w, "offset", v->offset);
+            cps_jsonw_put_int(&w, "offset", v->offset);
         cps_jsonw_key(&w, "shape");
         cps_jsonw_arr(&w, true);
         for (int k = 0; k < v->rank; k++)
@@ -179,7 +165,7 @@ manifest(const cps_package *p, const cps_rendered *r, const uint32_t *first, cps
         cps_jsonw_end_obj(&w);
     }
     cps_jsonw_end_arr(&w);
-    put_int(&w, "weights_bytes", p->weights_bytes);
+    cps_jsonw_put_int(&w, "weights_bytes", p->weights_bytes);
     cps_jsonw_end_obj(&w);
     cps_jsonw_done(&w);
 }
