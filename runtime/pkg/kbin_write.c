@@ -170,7 +170,8 @@ cps_kbin_files(const cps_kbin *k, const char *folder, cps_pfiles *out)
     cps_arena *a = out->arena;
     cps_buf b = {0};
     for (int e = 0; e < CPS_ENGINES; e++)
-        cps_pfiles_add(out, cps_arena_printf(a, "%s%s.bin", folder, cps_engine_name((cps_engine)e)),
+        cps_pfiles_add(out,
+                       cps_arena_printf(a, "%s%s.bin", folder, cps_engine_name((cps_engine)e)),
                        k->stream[e].code.data, (size_t)k->stream[e].code.n * CPS_BUNDLE_BYTES);
     void (*const text[])(const cps_kbin *, cps_buf *) = {cps_pkg_dma_write, write_relocs,
                                                          write_kernel, cps_kbin_listing};
@@ -200,8 +201,8 @@ cps_kbin_write(const cps_kbin *k, const char *dir)
     bool ok = cps_mkdirs(dir);
     cps_kbin_files(k, "", &f);
     for (uint32_t i = 0; i < f.list.n && ok; i++)
-        ok = cps_file_write(cps_path_join(f.arena, dir, f.list.data[i].name), f.list.data[i].data,
-                            f.list.data[i].n);
+        ok = cps_file_write(cps_path_join(f.arena, dir, f.list.data[i].name),
+                            f.list.data[i].data, f.list.data[i].n);
     int e = errno;
     cps_arena_destroy(f.arena);
     errno = e;

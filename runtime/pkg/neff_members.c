@@ -254,7 +254,7 @@ write_def(cps_packer *c)
         const char *name = cps_engine_name((cps_engine)e);
         cps_jsonw_put_str(&w, name, cps_arena_printf(c->a, "%s.json", name));
         cps_jsonw_put_str(&w, cps_arena_printf(c->a, "%s_instr", name),
-                cps_arena_printf(c->a, "%s.bin", name));
+                          cps_arena_printf(c->a, "%s.bin", name));
     }
     cps_jsonw_end_obj(&w);
     add_text(c, "sg00/def.json", &w);

@@ -1,6 +1,7 @@
 /* Renders a package: the bytes of every file of its folder except weights.bin, and where each
- * piece of that one comes from. Keys of every JSON object are sorted, numbers are plain, paths are
- * relative: two compiles of one input give the same bytes. The manifest is the last file. */
+ * piece of that one comes from. Keys of every JSON object are sorted, numbers are plain, paths
+ * are relative: two compiles of one input give the same bytes. The manifest is the last file.
+ */
 #include "runtime/pkg/package.h"
 
 #include "runtime/base/file.h"
@@ -61,7 +62,8 @@ put_digests(cps_jsonw *w, const cps_pfile *f, uint32_t n)
         const cps_pfile *next = NULL;
         for (uint32_t i = 0; i < n; i++) {
             const char *name = cps_path_base(f[i].name);
-            if (strcmp(name, last) > 0 && (!next || strcmp(name, cps_path_base(next->name)) < 0))
+            if (strcmp(name, last) > 0 &&
+                (!next || strcmp(name, cps_path_base(next->name)) < 0))
                 next = &f[i];
         }
         last = cps_path_base(next->name);
@@ -113,7 +115,8 @@ manifest(const cps_package *p, const cps_rendered *r, const uint32_t *first, cps
     cps_jsonw_key(&w, "kernels");
     cps_jsonw_arr(&w, false);
     for (uint32_t i = 0; i < p->kernels.n; i++)
-        put_kernel(&w, &p->kernels.data[i], r->files.list.data + first[i], first[i + 1] - first[i]);
+        put_kernel(&w, &p->kernels.data[i], r->files.list.data + first[i],
+                   first[i + 1] - first[i]);
     cps_jsonw_end_arr(&w);
     cps_jsonw_put_str(&w, "model", p->model);
     put_io(&w, p, "outputs", p->outputs.data, p->outputs.n);
@@ -126,11 +129,13 @@ manifest(const cps_package *p, const cps_rendered *r, const uint32_t *first, cps
         cps_jsonw_key(&w, "args");
         cps_jsonw_obj(&w, true);
         for (uint32_t k = 0; k < s->nargs; k++)
-            cps_jsonw_put_int(&w, p->args.data[s->first + k].formal, p->args.data[s->first + k].var);
+            cps_jsonw_put_int(&w, p->args.data[s->first + k].formal,
+                              p->args.data[s->first + k].var);
         cps_jsonw_end_obj(&w);
         if (s->from)
             cps_jsonw_put_str(&w, "from", s->from);
-        s->kernel < 0 ? cps_jsonw_put_str(&w, "host", "run") : cps_jsonw_put_str(&w, "kernel", p->kernels.data[s->kernel].name);
+        s->kernel < 0 ? cps_jsonw_put_str(&w, "host", "run")
+                      : cps_jsonw_put_str(&w, "kernel", p->kernels.data[s->kernel].name);
         cps_jsonw_end_obj(&w);
     }
     cps_jsonw_end_arr(&w);
@@ -148,7 +153,8 @@ manifest(const cps_package *p, const cps_rendered *r, const uint32_t *first, cps
         cps_jsonw_obj(&w, true);
         bool placed = v->kind == CPS_PV_CONST || v->kind == CPS_PV_TMP;
         if (placed)
-            cps_jsonw_put_int(&w, "align", v->kind == CPS_PV_CONST ? CPS_CONST_ALIGN : CPS_TMP_ALIGN);
+            cps_jsonw_put_int(&w, "align",
+                              v->kind == CPS_PV_CONST ? CPS_CONST_ALIGN : CPS_TMP_ALIGN);
         cps_jsonw_put_int(&w, "bytes", v->bytes);
         cps_jsonw_put_str(&w, "dtype", cps_dtype_name(v->dtype));
         if (v->kind == CPS_PV_CONST)
@@ -186,17 +192,19 @@ cps_package_render(cps_package *p, cps_rendered *out)
     for (uint32_t i = 0; i < p->kernels.n; i++) {
         first[i] = out->files.list.n;
         cps_kbin_files(p->kernels.data[i].kbin,
-                       cps_arena_printf(p->arena, "kernels/%s/", p->kernels.data[i].name), &out->files);
+                       cps_arena_printf(p->arena, "kernels/%s/", p->kernels.data[i].name),
+                       &out->files);
         const cps_pkernel *k = &p->kernels.data[i];
         if (k->text_name)
-            add_text(out, cps_arena_printf(p->arena, "kernels/%s/%s", k->name, k->text_name), k->text,
-                     k->text_bytes);
+            add_text(out, cps_arena_printf(p->arena, "kernels/%s/%s", k->name, k->text_name),
+                     k->text, k->text_bytes);
     }
     first[p->kernels.n] = out->files.list.n;
     for (uint32_t i = 0; i < p->vars.n; i++) {
         const cps_pvar *v = &p->vars.data[i];
         if (v->kind == CPS_PV_CONST && v->bytes)
-            cps_vec_push(p->arena, &out->weights, ((cps_pweight){v->offset, v->bytes, v->data}));
+            cps_vec_push(p->arena, &out->weights,
+                         ((cps_pweight){v->offset, v->bytes, v->data}));
     }
     add_text(out, "graph.cir", p->graph, p->graph_bytes);
     if (p->host_so) {

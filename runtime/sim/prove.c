@@ -27,7 +27,6 @@ typedef struct upd {
     vclock vc;       /* of its issuer, this round */
     vclock before;   /* the same, last round: the claims in force */
     uint32_t pos;    /* of its issuer in its engine; of a transfer: its number in its queue */
-    uint32_t issuer; /* position of the trigger in its engine, for transfers */
     uint32_t rd, wr; /* what it tells of its engine: reads, writes done */
     int32_t share;
     int64_t up, shares; /* sums over the chain, this one included */
@@ -182,8 +181,7 @@ typedef struct span_ {
 } span_;
 
 static void
-span_of(const prover *p, const psem *m, vclock vc, const reset *r, unsigned e, uint32_t pos,
-        span_ *x)
+span_of(const prover *p, const psem *m, const reset *r, unsigned e, uint32_t pos, span_ *x)
 {
     x->base = r ? r->value : 0;
     for (unsigned c = 0; c < p->nchains; c++) {
@@ -193,7 +191,6 @@ span_of(const prover *p, const psem *m, vclock vc, const reset *r, unsigned e, u
         x->b[c] = p->round ? not_behind(k, c, n, e, pos) : n;
         x->b[c] = CPS_MAX(x->a[c], x->b[c]);
     }
-    (void)vc;
 }
 
 /* The highest value that can be there without update i of chain c. */
@@ -258,7 +255,7 @@ rose(prover *p, engine *e, psem *m, int64_t v)
     uint32_t pos = p->pos[e->id], at;
     const reset *r = last_reset(m, e, pos, &at);
     span_ x;
-    span_of(p, m, e->vc, r, e->id, pos, &x);
+    span_of(p, m, r, e->id, pos, &x);
     for (unsigned c = 0; c < p->nchains; c++) {
         uint32_t first = x.a[c], lo = first, hi = CPS_MIN(x.b[c], m->chain[c].now);
         // along a chain, leaving out a later update leaves more to reach v with
@@ -321,7 +318,7 @@ settled(prover *p, engine *e, const psem *m, uint32_t pos, bool equal, int64_t v
     if (!equal)
         return;
     span_ x;
-    span_of(p, m, e->vc, r, e->id, pos, &x);
+    span_of(p, m, r, e->id, pos, &x);
     int64_t most = x.base;
     for (unsigned c = 0; c < p->nchains; c++)
         most += sum_to(&m->chain[c], x.b[c]) - sum_to(&m->chain[c], x.a[c]);
@@ -497,11 +494,7 @@ updates(prover *p, engine *e, const insn *i)
             v = e->reg[v % REGS];
         }
         bool done = mode & 0x10;
-        upd u = {.vc = e->vc,
-                 .pos = pos,
-                 .issuer = pos,
-                 .rd = pos,
-                 .wr = done ? pos : e->vc[2 * e->id + 1]};
+        upd u = {.vc = e->vc, .pos = pos, .rd = pos, .wr = done ? pos : e->vc[2 * e->id + 1]};
         int64_t amount = 0;
         switch (mode & 0x0F) {
         case CPS_UPDATE_SEM_INC_READ:
@@ -539,7 +532,10 @@ prove_submit(cps_sim *s, engine *e, const insn *i, block *b)
     queue *q = &s->queues.data[b->queue];
     uint32_t n = ++p->transfers[b->queue];
     int32_t parts = (int32_t)s->t->dma_engines;
-    upd u = {.vc = e->vc, .pos = n, .issuer = p->pos[e->id]};
+    upd u = {
+        .vc = e->vc,
+        .pos = n,
+    };
     // What a transfer knows, a later one of its queue knows too: they complete in order.
     q->vc = vc_join(s, q->vc, e->vc);
     u.vc = q->vc;
