@@ -336,7 +336,7 @@ start(cps_sim *s, engine *e, insn *i)
 static bool
 goes_on(cps_sim *s, const engine *e, cps_ps t)
 {
-    if (s->heap.n == 0 || s->heap.data[0].t > t) {
+    if ((s->heap.n == 0 || s->heap.data[0].t > t) && t < s->horizon) {
         s->now = t;
         return true;
     }
@@ -420,6 +420,10 @@ run_reset(cps_sim *s)
     s->join = (barrier){.arrived = 0};
     if (!s->opts.no_data)
         mem_reset(s);
+    if (!s->group) {
+        s->vc0 = 0;
+        s->nclock = 2 * CPS_ENGINES + s->queues.n;
+    }
     sync_reset(s);
     race_reset(s);
     uint32_t *zero = cps_new_array(s->run_arena, uint32_t, s->nclock);
@@ -457,7 +461,7 @@ run_reset(cps_sim *s)
 }
 
 bool
-cps_sim_run(cps_sim *s, const cps_sim_opts *o, cps_sim_report *out, cps_diags *d)
+run_begin(cps_sim *s, const cps_sim_opts *o, cps_diags *d)
 {
     s->d = d;
     s->opts = o ? *o : (cps_sim_opts){.checks = CPS_CHECK_ALL};
@@ -468,35 +472,43 @@ cps_sim_run(cps_sim *s, const cps_sim_opts *o, cps_sim_report *out, cps_diags *d
         s->opts.max_steps = (uint64_t)1
                             << 28; // minutes of simulation: a stream that never ends
     cps_assert(s->k != NULL);
-    if (!run_reset(s)) {
-        s->d = NULL;
-        return false;
+    return run_reset(s);
+}
+
+/* The earliest event takes place. */
+void
+run_event(cps_sim *s)
+{
+    event ev = ev_pop(s);
+    s->now = ev.t;
+    switch ((ev_kind)ev.kind) {
+    case EV_SEM:
+        sync_apply(s, &ev);
+        break;
+    case EV_DMA_DONE:
+        dma_done(s, ev.a, ev.x);
+        break;
+    case EV_DMA_START:
+        dma_started(s, ev.a);
+        break;
+    case EV_ENGINE:
+        step(s, &s->eng[ev.a]);
+        break;
     }
-    while (s->heap.n && !s->fault) {
-        event ev = ev_pop(s);
-        s->now = ev.t;
-        switch ((ev_kind)ev.kind) {
-        case EV_SEM:
-            sync_apply(s, &ev);
-            break;
-        case EV_DMA_DONE:
-            dma_done(s, ev.a, ev.x);
-            break;
-        case EV_DMA_START:
-            dma_started(s, ev.a);
-            break;
-        case EV_ENGINE:
-            step(s, &s->eng[ev.a]);
-            break;
-        }
-    }
+}
+
+bool
+run_stuck(const cps_sim *s)
+{
     bool stuck = false;
     for (int e = 0; e < CPS_ENGINES; e++)
         stuck |= s->eng[e].blocked || s->eng[e].held;
-    if (!s->fault && stuck) {
-        s->fault = true;
-        sync_deadlock(s);
-    }
+    return stuck;
+}
+
+bool
+run_finish(cps_sim *s, cps_sim_report *out)
+{
     if (s->rec)
         rec_end(s);
     s->rep.time_ps = s->end - s->begin;
@@ -506,4 +518,20 @@ cps_sim_run(cps_sim *s, const cps_sim_opts *o, cps_sim_report *out, cps_diags *d
     bool found = (s->opts.checks & CPS_CHECK_RACES && s->rep.races) ||
                  (s->opts.checks & CPS_CHECK_UNINIT && s->rep.uninit);
     return !s->fault && !found;
+}
+
+bool
+cps_sim_run(cps_sim *s, const cps_sim_opts *o, cps_sim_report *out, cps_diags *d)
+{
+    if (!run_begin(s, o, d)) {
+        s->d = NULL;
+        return false;
+    }
+    while (s->heap.n && !s->fault)
+        run_event(s);
+    if (!s->fault && run_stuck(s)) {
+        s->fault = true;
+        sync_deadlock(s);
+    }
+    return run_finish(s, out);
 }

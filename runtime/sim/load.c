@@ -10,6 +10,8 @@ create(const cps_target *t, bool timer)
         cps_bug("no memory for a machine");
     s->t = t;
     s->timer = timer;
+    s->race = &s->own_racer;
+    s->horizon = INT64_MAX;
     s->load_arena = cps_arena_create();
     s->run_arena = cps_arena_create();
     for (int e = 0; e < CPS_ENGINES; e++)
@@ -31,11 +33,13 @@ cps_sim_create_timer(const cps_target *t)
     return create(t, true);
 }
 
-static void
-drop_kernel(cps_sim *s)
+void
+load_drop(cps_sim *s)
 {
     for (uint32_t i = 0; i < s->vars.n; i++) {
         hbm_var *v = &s->vars.data[i];
+        if (v->home)
+            continue; // the other core's
         if (v->v->kind == CPS_VAR_TMP)
             free(v->data);
         free(v->init);
@@ -44,8 +48,6 @@ drop_kernel(cps_sim *s)
     memset(&s->queues, 0, sizeof s->queues);
     memset(&s->blocks, 0, sizeof s->blocks);
     memset(&s->heap, 0, sizeof s->heap);
-    memset(&s->recs, 0, sizeof s->recs);
-    memset(&s->free_recs, 0, sizeof s->free_recs);
     s->rec = NULL;
     s->sbuf_cells = s->psum_cells = NULL;
     for (int e = 0; e < CPS_ENGINES; e++) {
@@ -66,7 +68,7 @@ cps_sim_destroy(cps_sim *s)
 {
     if (!s)
         return;
-    drop_kernel(s);
+    load_drop(s);
     cps_arena_destroy(s->load_arena);
     cps_arena_destroy(s->run_arena);
     mem_destroy(s);
@@ -169,6 +171,7 @@ load_stream(cps_sim *s, int e)
     for (uint32_t i = 0; i < n; i++) {
         insn *x = &en->code[i];
         x->index = i;
+        x->core = (uint16_t)s->core;
         if (!cps_isa_verify(&st->code.data[i], s->k->gen, (cps_engine)e, s->d, CPS_NOSPAN)) {
             const cps_kloc *at = st->locs.n ? &st->locs.data[i] : NULL;
             cps_note(s->d, CPS_NOSPAN, "this is %s[%u]%s%s", cps_engine_name((cps_engine)e), i,
@@ -266,7 +269,7 @@ bool
 cps_sim_load(cps_sim *s, const cps_kbin *k, cps_diags *d)
 {
     s->d = d;
-    drop_kernel(s);
+    load_drop(s);
     s->k = k;
     s->sbuf_hi = 0;
     cps_buf why = {0};
@@ -281,7 +284,7 @@ cps_sim_load(cps_sim *s, const cps_kbin *k, cps_diags *d)
     for (int e = 0; ok && e < CPS_ENGINES; e++)
         ok = load_stream(s, e);
     if (!ok)
-        drop_kernel(s);
+        load_drop(s);
     s->d = NULL;
     return ok;
 }

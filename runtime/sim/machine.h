@@ -126,12 +126,14 @@ struct insn {
     float imm;
     block *block; /* triggers */
     cps_bundle b;
+    uint16_t core;     /* of the group */
     unsigned reported; /* bits of checks already reported for this instruction */
 };
 
 /* ---- vector clocks ---- */
 
-/* Components: 2e reads of engine e done, 2e+1 its writes done, then transfers of each queue. */
+/* Components of one core, which begin at its `vc0`: 2e reads of engine e done, 2e+1 its writes done,
+ * then transfers of each queue. The cores of a group follow one another. */
 typedef const uint32_t *vclock;
 
 typedef struct access_rec {
@@ -140,7 +142,7 @@ typedef struct access_rec {
     uint8_t ring;         /* DMA engine */
     bool seq;             /* done by the sequencer, in order */
     uint16_t queue;
-    uint32_t epoch;
+    uint32_t comp, epoch; /* of the clock that says it is done */
     const insn *by; /* the instruction, or the trigger */
     uint32_t mark;  /* last scan that looked at it */
     uint32_t refs;  /* cells that list it */
@@ -416,7 +418,19 @@ typedef struct hbm_var {
     bool quiet; /* nothing in the kernel can write it: its reads race with nothing */
     cell *cells;
     uint32_t ncells, granule;
+    cps_sim *home; /* whose memory it is: the first core of a pair that has it; NULL: its own */
+    uint32_t at;   /* its index there */
+    bool shared;   /* the other core of the pair has it too */
 } hbm_var;
+
+/* What races know of accesses; one for all cores of a group. */
+typedef struct racer {
+    cps_arena *arena;
+    CPS_VEC(access_rec) recs;
+    CPS_VEC(uint32_t) free_recs;
+    uint32_t scan;
+    cps_map seen; /* pairs reported */
+} racer;
 
 /* Who has come to the barrier, until when, and what they know together. */
 typedef struct barrier {
@@ -466,14 +480,19 @@ struct cps_sim {
     cps_ps now, end, begin;
     bool fault, have_begin;
 
+    /* In a group (group.c); alone, a machine has no other core. */
+    cps_sim_group *group;
+    unsigned core;    /* index in the group */
+    cps_sim *peer;    /* the other core of its logical core: shares HBM and raises semaphores */
+    cps_sim *mate;    /* the core on the same HBM stack */
+    cps_ps horizon;   /* when another core may act next: time goes no further alone */
+    uint32_t vc0;     /* its first component of a clock */
+
     /* races */
-    CPS_VEC(access_rec) recs;
-    CPS_VEC(uint32_t) free_recs;
+    racer own_racer, *race;
     cell *sbuf_cells, *psum_cells;
-    uint32_t scan;
-    uint32_t *vc_min;
+    uint32_t *vc_min; /* what every engine of this core is past */
     uint64_t since_min;
-    cps_map seen; /* pairs reported */
 
     /* PE warm-up */
     bool warm;
@@ -525,6 +544,7 @@ void indirect_access(cps_sim *s, engine *e, const insn *i, const opnd *o);
 const uint16_t *indirect_offsets(const cps_sim *s, const opnd *o, unsigned p); /* elements */
 
 /* ---- prep.c, load.c ---- */
+void load_drop(cps_sim *s); /* forgets its kernel */
 bool prep_insn(cps_sim *s, engine *e, insn *i, const cps_bundle *b);
 /* Makes scalar `c` a pointer: `bits` is the byte within the partition, lanes as the main operand. */
 bool scalar_point(cps_sim *s, insn *i, scalar *c, uint32_t bits, cps_dtype t);
@@ -565,6 +585,8 @@ void sync_apply(cps_sim *s, const event *ev);
  * or CPS_ENGINES + queue. */
 void sync_issue(cps_sim *s, unsigned sem, unsigned source, int32_t amount, int32_t share,
                 vclock vc, uint32_t rd, uint32_t wr, const insn *by);
+/* How core `s` names source `source` of its peer. */
+unsigned sync_remote(const cps_sim *s, unsigned source);
 void sync_deadlock(cps_sim *s);
 void sync_reset(cps_sim *s);
 
@@ -575,7 +597,16 @@ void race_access(cps_sim *s, const rect *r, bool write, const insn *by, vclock v
 void race_transfer(cps_sim *s, xfer *x, unsigned ring);
 void race_reset(cps_sim *s);
 
+/* ---- group.c ---- */
+/* Whether the messages of a machine say which core they are about. */
+bool group_named(const cps_sim *s);
+const cps_sim *group_core(const cps_sim *s, unsigned core);
+
 /* ---- exec.c ---- */
+bool run_begin(cps_sim *s, const cps_sim_opts *o, cps_diags *d);
+void run_event(cps_sim *s);
+bool run_stuck(const cps_sim *s);
+bool run_finish(cps_sim *s, cps_sim_report *out);
 void ev_push(cps_sim *s, event ev);
 void check_read(cps_sim *s, const insn *i, const rect *r);
 /* For SEM_OWN: some lanes of an operand are read, or have been written. */

@@ -30,7 +30,7 @@ sem_find(const char *name)
 const cps_kloc *
 insn_loc(const cps_sim *s, const insn *i)
 {
-    const cps_kstream *st = &s->k->stream[i->engine];
+    const cps_kstream *st = &group_core(s, i->core)->k->stream[i->engine];
     return st->locs.n > i->index && st->locs.data[i->index].file ? &st->locs.data[i->index]
                                                                  : NULL;
 }
@@ -39,6 +39,8 @@ void
 insn_name(const cps_sim *s, const insn *i, cps_buf *out)
 {
     const cps_kloc *at = insn_loc(s, i);
+    if (group_named(s))
+        cps_buf_printf(out, "core %u ", i->core);
     cps_buf_printf(out, "%s[%u] %s", cps_engine_name((cps_engine)i->engine), i->index,
                    cps_insns[i->id].name);
     if (at)

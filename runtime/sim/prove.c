@@ -636,7 +636,7 @@ sequencer(prover *p, engine *e, insn *i)
         for (unsigned k = 0; k < SEMS; k++)
             if (sem_clear_hits(i, k))
                 add_reset(p, e, k, 0);
-    } else if (i->sem->exec == exec_drain) {
+    } else if (i->sem->exec == exec_drain || i->sem->exec == exec_core_barrier) {
         e->vc = vc_with(s, e->vc, 2u * e->id, p->pos[e->id]);
         e->vc = vc_with(s, e->vc, 2u * e->id + 1, p->pos[e->id]);
     } else if (i->sem->exec == exec_tensor_load || i->sem->exec == exec_tensor_store) {
@@ -763,6 +763,8 @@ cps_sim_prove(cps_sim *s, cps_proof *out, cps_diags *d)
     s->opts = (cps_sim_opts){.no_data = true};
     s->rec = NULL;
     s->fault = false;
+    s->vc0 = 0;
+    s->nclock = 2 * CPS_ENGINES + s->queues.n;
     sync_reset(s);
     race_reset(s);
     prover *p = cps_new(s->run_arena, prover);

@@ -58,9 +58,7 @@ vc_with(cps_sim *s, vclock a, unsigned comp, uint32_t value)
 static bool
 covered(vclock vc, const access_rec *r)
 {
-    if (r->actor == 0xFF)
-        return vc[2 * CPS_ENGINES + r->queue] >= r->epoch;
-    return vc[2 * r->actor + r->write] >= r->epoch;
+    return vc[r->comp] >= r->epoch;
 }
 
 typedef struct who {
@@ -68,17 +66,18 @@ typedef struct who {
     uint8_t actor, ring;
     bool seq;
     uint16_t queue;
-    uint32_t epoch;
+    uint32_t comp, epoch; /* comp: of an engine's reads; its writes are the next one */
+    uint32_t var;         /* HBM: as the core at work names it */
     const insn *by;
 } who;
 
 static bool
 ordered(const access_rec *r, const who *w)
 {
-    if (r->actor == w->actor && r->actor != 0xFF && (!w->seq || r->seq))
-        return true;
-    if (r->actor == 0xFF && w->actor == 0xFF && r->queue == w->queue && r->ring == w->ring)
-        return true;
+    if (r->actor == w->actor && r->by->core == w->by->core) {
+        if (r->actor != 0xFF ? !w->seq || r->seq : r->queue == w->queue && r->ring == w->ring)
+            return true;
+    }
     return covered(w->vc, r);
 }
 
@@ -92,21 +91,28 @@ race_reset(cps_sim *s)
     for (uint32_t i = 0; i < s->vars.n; i++) {
         hbm_var *v = &s->vars.data[i];
         int64_t n = v->v->bytes;
+        if (v->home && s->peer) { // which has been reset before
+            const hbm_var *h = &v->home->vars.data[v->at];
+            v->granule = h->granule;
+            v->ncells = h->ncells;
+            v->cells = h->cells;
+            continue;
+        }
         v->granule = 1024;
         while (n / v->granule > 4096)
             v->granule *= 2;
         v->ncells = i == 0 ? 0 : (uint32_t)(n / v->granule + 1);
         v->cells = cps_new_array(s->run_arena, cell, v->ncells);
     }
-    memset(&s->recs, 0, sizeof s->recs);
-    memset(&s->free_recs, 0, sizeof s->free_recs);
     s->vc_min = cps_new_array(s->run_arena, uint32_t, s->nclock);
     s->since_min = 0;
-    s->scan = 0;
-    cps_map_init(&s->seen, s->run_arena);
+    if (s->race != &s->own_racer)
+        return; // the first core's
+    *s->race = (racer){.arena = s->run_arena};
+    cps_map_init(&s->race->seen, s->run_arena);
 }
 
-/* What every engine that still runs is past. */
+/* What every engine of the core that still runs is past. */
 static void
 update_min(cps_sim *s)
 {
@@ -128,41 +134,57 @@ report(cps_sim *s, const access_rec *r, const who *w, bool write, int64_t at)
 {
     bool fresh;
     uint64_t key = cps_mix64((uint64_t)(uintptr_t)r->by) ^ (uint64_t)(uintptr_t)w->by;
-    *cps_map_at(&s->seen, key, &fresh) = 1;
+    *cps_map_at(&s->race->seen, key, &fresh) = 1;
     if (!fresh)
         return;
     s->rep.races++;
+    const cps_sim *home = s; // whose variables the footprint names
+    if (r->r.space == SP_HBM && s->peer && s->vars.data[w->var].home)
+        home = s->vars.data[w->var].home;
+    const cps_sim *first = group_core(s, r->by->core);
     cps_buf a = {0}, b = {0}, where = {0};
     insn_name(s, r->by, &a);
     insn_name(s, w->by, &b);
     rect one = r->r;
     one.lo = at;
     one.hi = at + 1;
-    place_text(s, &one, &where);
-    const char *qa = r->actor == 0xFF ? s->queues.data[r->queue].name : "";
+    place_text(home, &one, &where);
+    const char *qa = r->actor == 0xFF ? first->queues.data[r->queue].name : "";
     const char *qb = w->actor == 0xFF ? s->queues.data[w->queue].name : "";
     cps_error(s->d, CPS_E8303, CPS_NOSPAN, "%s %s%s%s%s and %s %s%s%s%s at %s are not ordered",
               r->write ? "write by" : "read by", *qa ? "queue " : "", qa, *qa ? " of " : "",
               a.data, write ? "write by" : "read by", *qb ? "queue " : "", qb,
               *qb ? " of " : "", b.data, where.data);
     where.n = 0;
-    place_text(s, &r->r, &where);
+    place_text(home, &r->r, &where);
     cps_note(s->d, CPS_NOSPAN, "the first covers %s", where.data);
-    cps_note(s->d, CPS_NOSPAN,
-             "missing: %s must wait for a semaphore that is raised when %s has %s", b.data,
-             *qa ? qa : a.data, r->write ? "finished" : "read its operands");
+    if (first != s)
+        cps_note(s->d, CPS_NOSPAN,
+                 "missing: a core barrier after %s has %s and before %s", *qa ? qa : a.data,
+                 r->write ? "finished" : "read its operands", b.data);
+    else
+        cps_note(s->d, CPS_NOSPAN,
+                 "missing: %s must wait for a semaphore that is raised when %s has %s", b.data,
+                 *qa ? qa : a.data, r->write ? "finished" : "read its operands");
     cps_buf_fini(&a);
     cps_buf_fini(&b);
     cps_buf_fini(&where);
 }
 
 static void
-drop(cps_sim *s, cell *c, uint16_t i)
+drop(racer *k, cell *c, uint16_t i)
 {
     uint32_t id = c->rec[i];
     c->rec[i] = c->rec[--c->n];
-    if (--s->recs.data[id].refs == 0)
-        cps_vec_push(s->run_arena, &s->free_recs, id);
+    if (--k->recs.data[id].refs == 0)
+        cps_vec_push(k->arena, &k->free_recs, id);
+}
+
+/* Whether nobody who can reach the memory has still to learn of access `r`. */
+static bool
+settled(const cps_sim *s, const access_rec *r, bool shared)
+{
+    return covered(s->vc_min, r) && (!shared || !s->peer || covered(s->peer->vc_min, r));
 }
 
 /* Whether footprint `x` holds everything that `r` has, at least within its own bounds. */
@@ -199,25 +221,26 @@ covers(const rect *x, const rect *r)
 }
 
 static void
-visit(cps_sim *s, cell *c, const rect *r, bool write, const who *w, uint32_t *id)
+visit(cps_sim *s, cell *c, const rect *r, bool write, const who *w, uint32_t *id, bool shared)
 {
+    racer *k = s->race;
     for (uint16_t i = 0; i < c->n;) {
-        access_rec *o = &s->recs.data[c->rec[i]];
-        if (covered(s->vc_min, o)) {
-            drop(s, c, i);
+        access_rec *o = &k->recs.data[c->rec[i]];
+        if (settled(s, o, shared)) {
+            drop(k, c, i);
             continue;
         }
         bool ord = ordered(o, w);
         int64_t at;
-        if (!ord && (write || o->write) && o->mark != s->scan) {
-            o->mark = s->scan; // compared once per access, however many cells share it
+        if (!ord && (write || o->write) && o->mark != k->scan) {
+            o->mark = k->scan; // compared once per access, however many cells share it
             if (rect_overlap(&o->r, r, &at))
                 report(s, o, w, write, at);
         }
         // A sequencer's access proves nothing about the datapath that follows it.
         if (ord && (write || !o->write) && !(o->actor == w->actor && o->seq != w->seq) &&
             covers(r, &o->r)) {
-            drop(s, c, i);
+            drop(k, c, i);
             continue;
         }
         i++;
@@ -229,42 +252,47 @@ visit(cps_sim *s, cell *c, const rect *r, bool write, const who *w, uint32_t *id
                           .ring = w->ring,
                           .seq = w->seq,
                           .queue = w->queue,
+                          .comp = w->comp + (w->actor != 0xFF && write),
                           .epoch = w->epoch,
                           .by = w->by};
-        if (s->free_recs.n) {
-            *id = s->free_recs.data[--s->free_recs.n];
-            s->recs.data[*id] = rec;
+        if (k->free_recs.n) {
+            *id = k->free_recs.data[--k->free_recs.n];
+            k->recs.data[*id] = rec;
         } else {
-            *id = s->recs.n;
-            cps_vec_push(s->run_arena, &s->recs, rec);
+            *id = k->recs.n;
+            cps_vec_push(k->arena, &k->recs, rec);
         }
     }
     if (c->n == c->cap) {
         if (c->n == UINT16_MAX)
             return; // not kept here; other cells of the footprint still have it
         uint16_t cap = (uint16_t)CPS_MIN(c->cap ? c->cap * 2 : 4, UINT16_MAX);
-        uint32_t *more = cps_arena_raw(s->run_arena, sizeof(uint32_t) * cap);
+        uint32_t *more = cps_arena_raw(k->arena, sizeof(uint32_t) * cap);
         if (c->n)
             memcpy(more, c->rec, sizeof(uint32_t) * c->n);
         c->rec = more;
         c->cap = cap;
     }
     c->rec[c->n++] = *id;
-    s->recs.data[*id].refs++;
+    k->recs.data[*id].refs++;
 }
 
 static void
-access_cells(cps_sim *s, const rect *r, bool write, const who *w)
+access_cells(cps_sim *s, const rect *r, bool write, who *w)
 {
     uint32_t id = UINT32_MAX;
-    s->scan++;
+    s->race->scan++;
     if (r->space == SP_HBM) {
         const hbm_var *v = &s->vars.data[r->var];
         if (v->quiet && !write)
             return; // found by measurement: a weight's cells gather every read of the kernel
         int64_t g = v->granule;
+        rect there = *r; // as its home names it
+        if (v->home && s->peer)
+            there.var = v->at;
+        w->var = r->var;
         for (int64_t k = r->lo / g; k <= (r->hi - 1) / g; k++)
-            visit(s, &v->cells[k], r, write, w, &id);
+            visit(s, &v->cells[k], &there, write, w, &id, v->shared);
         return;
     }
     bool sb = r->space == SP_SBUF;
@@ -287,7 +315,7 @@ access_cells(cps_sim *s, const rect *r, bool write, const who *w)
     cell *base = sb ? s->sbuf_cells : s->psum_cells;
     for (int64_t g = p0 / LANE_GROUP; g <= p1 / LANE_GROUP; g++) {
         for (int64_t c = b0 >> fine; c <= CPS_MIN(b1 >> fine, cols - 1); c++)
-            visit(s, &base[g * cols + c], r, write, w, &id);
+            visit(s, &base[g * cols + c], r, write, w, &id, false);
     }
 }
 
@@ -309,6 +337,7 @@ race_access(cps_sim *s, const rect *r, bool write, const insn *by, vclock vc, bo
              .seq = seq,
              .queue = NOT_QUEUE,
              .by = by,
+             .comp = s->vc0 + 2u * by->engine,
              .epoch = s->eng[by->engine].count};
     access_cells(s, r, write, &w);
 }
@@ -323,6 +352,7 @@ race_transfer(cps_sim *s, xfer *x, unsigned ring_no)
              .ring = (uint8_t)ring_no,
              .queue = x->b->queue,
              .by = x->by,
+             .comp = s->vc0 + 2u * CPS_ENGINES + x->b->queue,
              .epoch = x->seq};
     for (uint32_t i = 0; i < r->reads.n; i++)
         access_cells(s, &r->reads.data[i], false, &w);

@@ -121,10 +121,3 @@ exec_barrier(cps_sim *s, engine *e, insn *i)
     s->join = (barrier){.arrived = 0};
     return true;
 }
-
-/* One core meets nobody; two are a matter of the machine with two cores. */
-bool
-prep_core_barrier(cps_sim *s, insn *i)
-{
-    return s->k->cores <= 1 || load_fail(s, i, CPS_E8202, "this machine has one core");
-}

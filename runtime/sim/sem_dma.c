@@ -113,8 +113,12 @@ service(cps_sim *s, const xfer *x, const packet *p)
 {
     const item *it = &x->b->items.data[p->item];
     double rate = x->b->to_var ? s->t->dma_store_bytes_per_ns : s->t->dma_bytes_per_ns;
-    if (x->b->to_var || x->b->from_var) // the core's share of HBM, split over who is busy
-        rate = CPS_MIN(rate, s->t->hbm_core_bytes_per_ns / (s->dma_busy ? s->dma_busy : 1));
+    if (x->b->to_var || x->b->from_var) { // the core's share of HBM, split over who is busy
+        bool both = s->mate && s->mate->dma_busy;
+        double share = both ? CPS_MIN(s->t->hbm_core_bytes_per_ns, s->t->hbm_pair_bytes_per_ns)
+                            : s->t->hbm_core_bytes_per_ns;
+        rate = CPS_MIN(rate, share / (s->dma_busy ? s->dma_busy : 1));
+    }
     if (it->op == CPS_DESC_TRANSPOSE)
         rate *= x->b->to_var || x->b->from_var ? s->t->dma_transpose_rate
                                                : s->t->dma_onchip_transpose_rate;

@@ -19,8 +19,8 @@ exec_drain(cps_sim *s, engine *e, insn *i)
 {
     (void)i;
     e->free = CPS_MAX(e->free, e->complete);
-    e->vc = vc_with(s, e->vc, 2u * e->id, e->count);
-    e->vc = vc_with(s, e->vc, 2u * e->id + 1, e->count);
+    e->vc = vc_with(s, e->vc, s->vc0 + 2u * e->id, e->count);
+    e->vc = vc_with(s, e->vc, s->vc0 + 2u * e->id + 1, e->count);
     return true;
 }
 

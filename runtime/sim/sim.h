@@ -1,7 +1,8 @@
 /* The simulator: executes a kernel's binary on the physical memory of a NeuronCore. It reads only
  * what is in the package (streams, descriptors, relocations, constants) and never sees IR.
  *
- * One machine holds HBM variables, SBUF, PSUM, registers, semaphores and DMA queues of one core.
+ * One machine holds HBM variables, SBUF, PSUM, registers, semaphores and DMA queues of one core;
+ * a group runs several.
  * Loading rewrites pseudo records, builds rings of 16-byte descriptors and resolves relocations
  * (fetched instructions are counted after that). Running is event-driven in picoseconds: the
  * functional effect of an instruction takes place in the order of the modelled times. */
@@ -64,6 +65,26 @@ bool cps_sim_bind(cps_sim *s, const char *var, void *data, size_t bytes, bool de
 /* Runs to the end of all streams. False after a fault (E83xx: deadlock with the wait cycle, bounds,
  * illegal record ...) or a finding of a requested check. May be called again after new binds. */
 bool cps_sim_run(cps_sim *s, const cps_sim_opts *o, cps_sim_report *out, cps_diags *d);
+
+/* Several cores in one time (group.c). The kernels of a logical core of two stand side by side, core 0
+ * of 2 first; each other kernel is a logical core by itself. Logical cores are the ranks of
+ * collectives, in the order of the group. The arguments that both kernels of a pair name are one
+ * piece of HBM. Cores 2 i and 2 i + 1 share the bandwidth of an HBM stack. */
+enum { CPS_SIM_CORES = 64 };
+typedef struct cps_sim_group cps_sim_group;
+cps_sim_group *cps_sim_group_create(const cps_target *t, unsigned n);
+void cps_sim_group_destroy(cps_sim_group *g);
+/* A core's machine, to be proved or looked at; it is loaded, bound and run by its group. */
+cps_sim *cps_sim_group_core(cps_sim_group *g, unsigned core);
+unsigned cps_sim_group_ranks(const cps_sim_group *g);
+/* One kernel for each core. E8207: they do not make up logical cores. */
+bool cps_sim_group_load(cps_sim_group *g, const cps_kbin *const *k, cps_diags *d);
+bool cps_sim_group_bind(cps_sim_group *g, unsigned rank, const char *var, void *data, size_t bytes,
+                        bool defined, cps_diags *d);
+/* `out`: a report for each core, or NULL. */
+bool cps_sim_group_run(cps_sim_group *g, const cps_sim_opts *o, cps_sim_report *out, cps_diags *d);
+/* The last run, from the first core's begin to the last one's end. */
+int64_t cps_sim_group_time_ps(const cps_sim_group *g);
 
 /* A proof without running: for every order of events that the machine allows, whatever the times.
  * OPEN: neither shown nor refuted; `why` says what stood in the way, and engine and index where

@@ -5,18 +5,44 @@
  * question; if those cannot reach v, the update must have happened. So a wait for 16 on a
  * semaphore with two transfers outstanding proves neither of them, and one for 32 proves both.
  * Falls count only when the waiter already knows of them. `<=` is the mirror image. */
+#include "runtime/sim/group.h"
 #include "runtime/sim/prove.h"
 
 static unsigned
-sources(const cps_sim *s)
+own_sources(const cps_sim *s)
 {
     return CPS_ENGINES + s->queues.n;
+}
+
+/* Who may raise or lower a semaphore: engines, then queues, then those of the other core. */
+static unsigned
+sources(const cps_sim *s)
+{
+    return own_sources(s) + (s->peer ? own_sources(s->peer) : 0);
+}
+
+unsigned
+sync_remote(const cps_sim *s, unsigned source)
+{
+    return own_sources(s) + source;
+}
+
+/* Component of a clock for a source; the writes of an engine come after its reads. */
+static unsigned
+component(const cps_sim *s, unsigned source, bool *unit)
+{
+    unsigned own = own_sources(s);
+    if (source >= own) {
+        source -= own;
+        s = s->peer;
+    }
+    *unit = source < CPS_ENGINES;
+    return s->vc0 + (*unit ? 2 * source : CPS_ENGINES + source);
 }
 
 void
 sync_reset(cps_sim *s)
 {
-    s->nclock = 2 * CPS_ENGINES + s->queues.n;
     for (int i = 0; i < SEMS; i++)
         s->sem[i] = (semaphore){.chain = NULL};
 }
@@ -52,22 +78,24 @@ sync_issue(cps_sim *s, unsigned sem, unsigned source, int32_t amount, int32_t sh
 
 /* Whether clock `vc` is past update `r` of `source`. */
 static bool
-past(vclock vc, unsigned source, const sem_rec *r)
+past(const cps_sim *s, vclock vc, unsigned source, const sem_rec *r)
 {
-    if (source >= CPS_ENGINES)
-        return vc[CPS_ENGINES + source] >= r->wr; // 2 * CPS_ENGINES + queue
-    return vc[2 * source] >= r->rd && vc[2 * source + 1] >= r->wr;
+    bool unit;
+    unsigned c = component(s, source, &unit);
+    if (!unit)
+        return vc[c] >= r->wr;
+    return vc[c] >= r->rd && vc[c + 1] >= r->wr;
 }
 
 /* How many updates of chain `c` do not follow update `r` of `source`; along a chain, once one
  * update follows r all later ones do. */
 static uint32_t
-count_not_after(const sem_chain *c, unsigned source, const sem_rec *r)
+count_not_after(const cps_sim *s, const sem_chain *c, unsigned source, const sem_rec *r)
 {
     uint32_t lo = 0, hi = c->recs.n;
     while (lo < hi) {
         uint32_t mid = (lo + hi) / 2;
-        if (past(c->recs.data[mid].vc, source, r))
+        if (past(s, c->recs.data[mid].vc, source, r))
             hi = mid;
         else
             lo = mid + 1;
@@ -77,9 +105,9 @@ count_not_after(const sem_chain *c, unsigned source, const sem_rec *r)
 
 /* Sum of their rises (falls). */
 static int64_t
-not_after(const sem_chain *c, unsigned source, const sem_rec *r, bool rises)
+not_after(const cps_sim *s, const sem_chain *c, unsigned source, const sem_rec *r, bool rises)
 {
-    uint32_t n = count_not_after(c, source, r);
+    uint32_t n = count_not_after(s, c, source, r);
     if (n == 0)
         return 0;
     return rises ? c->recs.data[n - 1].up : c->recs.data[n - 1].down;
@@ -95,7 +123,7 @@ known(cps_sim *s, const semaphore *m, vclock vc, bool rises)
         uint32_t lo = 0, hi = ch->recs.n;
         while (lo < hi) {
             uint32_t mid = (lo + hi) / 2;
-            if (past(vc, c, &ch->recs.data[mid]))
+            if (past(s, vc, c, &ch->recs.data[mid]))
                 lo = mid + 1;
             else
                 hi = mid;
@@ -113,17 +141,19 @@ without(cps_sim *s, const semaphore *m, unsigned src, uint32_t i, bool rises)
     const sem_chain *own = &m->chain[src];
     const sem_rec *r = &own->recs.data[i];
     int64_t sum = rises ? r->up : r->down;
-    if (src >= CPS_ENGINES) {
+    bool unit;
+    component(s, src, &unit);
+    if (!unit) {
         // other DMA engines may be ahead: only one share of this transfer and of the later ones
         // of its queue cannot have come; those started when it was known to be complete never
-        const sem_rec *last = &own->recs.data[count_not_after(own, src, r) - 1];
+        const sem_rec *last = &own->recs.data[count_not_after(s, own, src, r) - 1];
         sum = (rises ? last->up : last->down) - (last->shares - (r->shares - r->share));
     } else if ((r->amount > 0) == rises) {
         sum -= r->amount;
     }
     for (unsigned c = 0; c < sources(s); c++) {
         if (c != src)
-            sum += not_after(&m->chain[c], src, r, rises);
+            sum += not_after(s, &m->chain[c], src, r, rises);
     }
     return sum;
 }
@@ -131,13 +161,12 @@ without(cps_sim *s, const semaphore *m, unsigned src, uint32_t i, bool rises)
 static void
 join(cps_sim *s, engine *e, unsigned src, const sem_rec *r)
 {
+    bool unit;
+    unsigned c = component(s, src, &unit);
     e->vc = vc_join(s, e->vc, r->vc);
-    if (src >= CPS_ENGINES) {
-        e->vc = vc_with(s, e->vc, CPS_ENGINES + src, r->wr_all);
-    } else {
-        e->vc = vc_with(s, e->vc, 2 * src, r->rd);
-        e->vc = vc_with(s, e->vc, 2 * src + 1, r->wr_all);
-    }
+    if (unit)
+        e->vc = vc_with(s, e->vc, c, r->rd);
+    e->vc = vc_with(s, e->vc, unit ? c + 1 : c, r->wr_all);
 }
 
 /* The wait `value >= v` (rises) or `value <= v` (falls) has passed on `m`. */
@@ -162,7 +191,7 @@ prove(cps_sim *s, engine *e, semaphore *m, int64_t v, bool rises)
         // the last one whose sign fits
         while (lo > 0 && (ch->recs.data[lo - 1].amount > 0) != rises)
             lo--;
-        if (lo > 0 && !past(e->vc, c, &ch->recs.data[lo - 1]))
+        if (lo > 0 && !past(s, e->vc, c, &ch->recs.data[lo - 1]))
             join(s, e, c, &ch->recs.data[lo - 1]);
     }
 }
@@ -256,16 +285,16 @@ sync_pass(cps_sim *s, engine *e, const insn *i)
         default: // events: one bit, the last change is what was seen
             if (m->event_vc) {
                 e->vc = vc_join(s, e->vc, m->event_vc);
-                e->vc = vc_with(s, e->vc, 2u * m->event_by, m->event_rd);
-                e->vc = vc_with(s, e->vc, 2u * m->event_by + 1, m->event_wr);
+                e->vc = vc_with(s, e->vc, s->vc0 + 2u * m->event_by, m->event_rd);
+                e->vc = vc_with(s, e->vc, s->vc0 + 2u * m->event_by + 1, m->event_wr);
             }
             if (i->sy.wait_mode[w] == CPS_WAIT_EVT_SET_THEN_CLEAR ||
                 i->sy.wait_mode[w] == CPS_WAIT_EVT_CLEAR_THEN_SET) {
                 m->event = i->sy.wait_mode[w] == CPS_WAIT_EVT_CLEAR_THEN_SET;
                 m->event_vc = e->vc; // whoever waits for the other state follows this one
                 m->event_by = e->id;
-                m->event_rd = e->vc[2u * e->id];
-                m->event_wr = e->vc[2u * e->id + 1];
+                m->event_rd = e->vc[s->vc0 + 2u * e->id];
+                m->event_wr = e->vc[s->vc0 + 2u * e->id + 1];
                 if (s->rec) {
                     event ev = {.a = i->sy.wait_idx[w],
                                 .mode = m->event ? CPS_UPDATE_EVT_SET_READ
@@ -304,7 +333,7 @@ sync_updates(cps_sim *s, engine *e, const insn *i, cps_ps read, cps_ps complete)
                     .rec = e->turn.last,
                     .vc = e->vc,
                     .rd = e->count,
-                    .wr = done ? e->count : e->vc[2 * e->id + 1]};
+                    .wr = done ? e->count : e->vc[s->vc0 + 2 * e->id + 1]};
         switch (mode & 0x0F) {
         case CPS_UPDATE_SEM_INC_READ:
             ev.amount = 1;
@@ -398,10 +427,15 @@ exec_sem_clear(cps_sim *s, engine *e, insn *i)
 
 /* ---- deadlock ---- */
 
-/* An engine whose remaining code would raise semaphore `sem`; CPS_ENGINES when there is none.
- */
-static unsigned
-raiser(const cps_sim *s, unsigned sem, const insn **at)
+/* An engine of one core, on the walk along who waits for whom. */
+typedef struct node {
+    cps_sim *s;
+    unsigned e; /* CPS_ENGINES: nobody */
+} node;
+
+/* An engine of core `s` whose remaining code would raise semaphore `sem`. */
+static node
+raiser(cps_sim *s, unsigned sem, const insn **at)
 {
     for (unsigned e = 0; e < CPS_ENGINES; e++) {
         const engine *en = &s->eng[e];
@@ -409,75 +443,119 @@ raiser(const cps_sim *s, unsigned sem, const insn **at)
             continue;
         for (uint32_t k = en->pc; k < en->n; k++) {
             const insn *i = &en->code[k];
-            for (unsigned u = 0; u < i->sy.nupdate; u++) {
-                if (i->sy.update_idx[u] == sem) {
-                    *at = i;
-                    return e;
-                }
-            }
-            if (i->block && i->block->semaphore == sem) {
+            bool raises = i->block && i->block->semaphore == sem;
+            for (unsigned u = 0; u < i->sy.nupdate; u++)
+                raises |= i->sy.update_idx[u] == sem;
+            if (raises) {
                 *at = i;
-                return e;
+                return (node){s, e};
             }
         }
     }
-    return CPS_ENGINES;
+    return (node){s, CPS_ENGINES};
+}
+
+/* Who a blocked engine waits for, with a note; the next on the walk. */
+static node
+told_wait(node n)
+{
+    cps_sim *s = n.s;
+    engine *en = &s->eng[n.e];
+    const insn *i = &en->code[en->pc], *at = NULL;
+    unsigned w = 0;
+    while (w + 1 < i->sy.nwait && sync_ready(s, en, i, w))
+        w++;
+    unsigned sem = i->sy.wait_idx[w];
+    bool evt = (i->sy.wait_mode[w] & 0x0F) >= CPS_WAIT_EVT_SET;
+    cps_buf b = {0}, c = {0};
+    insn_name(s, i, &b);
+    node next = raiser(s, sem, &at);
+    if (next.e < CPS_ENGINES)
+        insn_name(s, at, &c);
+    else
+        cps_buf_puts(&c, "nothing that is left");
+    if (evt)
+        cps_note(s->d, CPS_NOSPAN, "%s waits for event %u, which %s would set", b.data, sem,
+                 c.data);
+    else
+        cps_note(s->d, CPS_NOSPAN,
+                 "%s waits for semaphore %u (is %lld, wants %d), which %s "
+                 "would raise",
+                 b.data, sem, (long long)s->sem[sem].value, wait_value(en, i, w), c.data);
+    cps_buf_fini(&b);
+    cps_buf_fini(&c);
+    return next;
+}
+
+/* The same for an engine that is held at a barrier. */
+static node
+told_held(node n)
+{
+    cps_sim *s = n.s;
+    const insn *i = &s->eng[n.e].code[s->eng[n.e].pc - 1];
+    cps_buf b = {0};
+    insn_name(s, i, &b);
+    node next = {s, CPS_ENGINES};
+    if (i->sem->exec == exec_core_barrier) {
+        const engine *o = &s->peer->eng[n.e];
+        cps_note(s->d, CPS_NOSPAN, "%s waits for core %u, whose %s %s", b.data, s->peer->core,
+                 cps_engine_name((cps_engine)n.e),
+                 o->n == 0   ? "has no stream"
+                 : o->halted ? "has ended"
+                 : o->held   ? "is at another barrier"
+                             : "has not come there");
+        next = (node){s->peer, o->halted || o->n == 0 ? CPS_ENGINES : n.e};
+    } else {
+        cps_note(s->d, CPS_NOSPAN, "%s waits for the other engines at the barrier", b.data);
+        for (unsigned e = 0; e < CPS_ENGINES && next.e == CPS_ENGINES; e++)
+            if (s->eng[e].blocked)
+                next.e = e;
+    }
+    cps_buf_fini(&b);
+    return next;
+}
+
+static bool
+waits(const cps_sim *s, unsigned e)
+{
+    return s->eng[e].blocked || s->eng[e].held;
 }
 
 void
 sync_deadlock(cps_sim *s)
 {
-    unsigned first = 0;
-    while (first < CPS_ENGINES && !s->eng[first].blocked)
-        first++;
+    unsigned cores = s->group ? s->group->n : 1;
+    cps_sim **all = s->group ? s->group->core : &s;
     cps_error(s->d, CPS_E8301, CPS_NOSPAN, "kernel '%s' is deadlocked: nothing can go on",
               s->k->name);
-    for (int e = 0; e < CPS_ENGINES; e++) {
-        cps_buf b = {0};
-        if (s->eng[e].held)
-            insn_name(s, &s->eng[e].code[s->eng[e].pc - 1], &b);
-        if (b.n)
-            cps_note(s->d, CPS_NOSPAN, "%s waits for the other engines at the barrier", b.data);
-        cps_buf_fini(&b);
+    // Those that stand at the barrier of their core come first, who waits outside the cycle last.
+    uint8_t *seen = cps_new_array(s->run_arena, uint8_t, cores);
+    node n = {NULL, CPS_ENGINES};
+    for (unsigned c = 0; c < cores; c++) {
+        for (unsigned e = 0; e < CPS_ENGINES; e++) {
+            bool held = all[c]->eng[e].held &&
+                        all[c]->eng[e].code[all[c]->eng[e].pc - 1].sem->exec == exec_barrier;
+            if (held) {
+                told_held((node){all[c], e});
+                seen[c] |= (uint8_t)(1u << e);
+            } else if (waits(all[c], e) && n.e == CPS_ENGINES) {
+                n = (node){all[c], e};
+            }
+        }
     }
-    // Engines that wait outside the cycle come last; start where the walk repeats.
-    unsigned e = first, seen = 0;
-    const insn *at = NULL;
-    for (unsigned n = 0; n < CPS_ENGINES && e < CPS_ENGINES && !(seen >> e & 1); n++) {
-        seen |= 1u << e;
-        engine *en = &s->eng[e];
-        if (!en->blocked)
-            break;
-        const insn *i = &en->code[en->pc];
-        unsigned w = 0;
-        while (w + 1 < i->sy.nwait && sync_ready(s, en, i, w))
-            w++;
-        unsigned sem = i->sy.wait_idx[w];
-        bool evt = (i->sy.wait_mode[w] & 0x0F) >= CPS_WAIT_EVT_SET;
-        cps_buf b = {0}, c = {0};
-        insn_name(s, i, &b);
-        e = raiser(s, sem, &at);
-        if (e < CPS_ENGINES)
-            insn_name(s, at, &c);
-        else
-            cps_buf_puts(&c, "nothing that is left");
-        if (evt)
-            cps_note(s->d, CPS_NOSPAN, "%s waits for event %u, which %s would set", b.data, sem,
-                     c.data);
-        else
-            cps_note(s->d, CPS_NOSPAN,
-                     "%s waits for semaphore %u (is %lld, wants %d), which %s "
-                     "would raise",
-                     b.data, sem, (long long)s->sem[sem].value, wait_value(en, i, w), c.data);
-        cps_buf_fini(&b);
-        cps_buf_fini(&c);
+    while (n.e < CPS_ENGINES && !(seen[n.s->core] >> n.e & 1) && waits(n.s, n.e)) {
+        seen[n.s->core] |= (uint8_t)(1u << n.e);
+        n = n.s->eng[n.e].held ? told_held(n) : told_wait(n);
     }
-    for (unsigned k = 0; k < CPS_ENGINES; k++) {
-        if (!s->eng[k].blocked || seen >> k & 1)
-            continue;
-        cps_buf b = {0};
-        insn_name(s, &s->eng[k].code[s->eng[k].pc], &b);
-        cps_note(s->d, CPS_NOSPAN, "%s waits too", b.data);
-        cps_buf_fini(&b);
+    for (unsigned c = 0; c < cores; c++) {
+        for (unsigned e = 0; e < CPS_ENGINES; e++) {
+            engine *en = &all[c]->eng[e];
+            if (!waits(all[c], e) || seen[c] >> e & 1)
+                continue;
+            cps_buf b = {0};
+            insn_name(s, &en->code[en->held ? en->pc - 1 : en->pc], &b);
+            cps_note(s->d, CPS_NOSPAN, "%s waits too", b.data);
+            cps_buf_fini(&b);
+        }
     }
 }
