@@ -146,6 +146,12 @@ def functions():
            .insn("act", act("identity", f"src={t('fp32', O, 1)}", f"dst={t('i32', Q, 1)}",
                             "scale=100.0 bias=fp32@0.0"))
            .want(Q, np.full((R, 1), 2765, np.int32)))  # the documents say about 27.65
+    # exact where the documents promise it: exp(-inf) = 0 and exp(0) = 1, to the bit
+    v = np.array([[-np.inf, 0, -0.0, -3.4028235e38]] * R, f32)
+    yield (Case("ACTIVATE/exp-exact").put(A, v).insn("act", "ACTIVATION_TABLE_LOAD set=0")
+           .insn("act", act("exp", f"src={t('fp32', A, 4)}", f"dst={t('fp32', O, 4)}",
+                            "scale=1.0 bias=fp32@0.0"))
+           .want(O, np.array([[0, 1, 1, 0]] * R, f32)))
     yield Case("ACTIVATE/no-table", fails="E8305").put(A, floats()).insn(
         "act", act("exp", f"src={t('fp32', A)}", f"dst={t('fp32', O)}", "scale=1.0 bias=fp32@0.0"))
     for name, (_, _, where) in FUNCTIONS.items():

@@ -106,6 +106,18 @@ def two_tensors():
         yield (Case(f"TENSOR_TENSOR_ARITH/{d0}-{d1}-{d2}").put(A, v).put(B, w)
                .insn("dve", f"TENSOR_TENSOR_ARITH op=add ch={R} src0={t(d0, A)} src1={t(d1, B)} "
                      f"dst={t(d2, O)}").want(O, y))
+    # comparisons give 1.0 and 0.0 in the type of the result
+    for d in ("bf16", "fp8e4m3", "u8", "i32"):
+        v, w = odd(), odd()
+        yield (Case(f"TENSOR_TENSOR_ARITH/is_ge-{d}").put(A, v).put(B, w)
+               .insn("dve", f"TENSOR_TENSOR_ARITH op=is_ge ch={R} src0={t('fp32', A)} "
+                     f"src1={t('fp32', B)} dst={t(d, O)}").want(O, cast(logic(v >= w), d)))
+    # a 32-bit integer that fp32 does not hold goes to its nearest even neighbour when it is read
+    v = (np.arange(R * N).reshape(R, N) * 3 + (1 << 24) - 50).astype(np.int32)
+    yield (Case("TENSOR_TENSOR_ARITH/i32-above-2^24").put(A, v).put(B, np.zeros((R, N), f32))
+           .insn("dve", f"TENSOR_TENSOR_ARITH op=add ch={R} src0={t('i32', A)} "
+                 f"src1={t('fp32', B)} dst={t('i32', O)}")
+           .want(O, v.astype(np.float32).astype(np.int32)))
     for d in ("u8", "u16", "u32", "i8", "i32"):
         for op, fn in BITS.items():
             v, w = values(d), values(d)
@@ -327,6 +339,13 @@ def stt():
                f"op0=subtract op1=mult ch={R} accumulator_cmd=ZERO_ACCUMULATE dst={t('bf16', O)} "
                "imm0=fp32@0.5"))
     yield read_acc(c).want(O, cast(y, "bf16")).want(Q, fold("add", y)[:, None])
+    # an instruction that sums nothing leaves the register (MODEL.md)
+    c = (Case("SCALAR_TENSOR_TENSOR_ARITH/idle").put(A, v).put(B, w))
+    for cmd, dst in (("ZERO_ACCUMULATE", O), ("IDLE", C)):
+        c.insn("dve", f"SCALAR_TENSOR_TENSOR_ARITH src0={t('bf16', A)} src1={t('bf16', B)} "
+               f"op0=subtract op1=mult ch={R} accumulator_cmd={cmd} dst={t('bf16', dst)} "
+               "imm0=fp32@0.5")
+    yield read_acc(c).want(C, cast(y, "bf16")).want(Q, fold("add", y)[:, None])
     v, w = values("u32"), values("u32")
     yield (Case("SCALAR_TENSOR_TENSOR_BITVEC").put(A, v).put(B, w)
            .insn("dve", f"SCALAR_TENSOR_TENSOR_BITVEC src0={t('u32', A)} src1={t('u32', B)} "
@@ -394,6 +413,21 @@ def selections():
                    f"bound1=ptr[{C:#x}] dst={t('bf16', O)}"))
         # the fill value overflows to -inf in a narrower type; the register keeps it
         yield read_acc(c).want(O, cast(y, "bf16")).want(Q, y.max(axis=1, keepdims=True))
+
+
+    # the fill value is beyond bf16, fp16 and fp8: minus infinity there; positions are exact up to 2^24
+    base = float((1 << 24) - N)
+    at = (np.arange(N) + base).astype(f32)
+    low = (base + rng.integers(0, N, (R, 1))).astype(f32)
+    for d in ("fp16", "fp8e4m3", "fp8e5m2", "fp32"):
+        v = floats()
+        y = np.where((at >= low) & (at < f32(1 << 24)), v, fill)
+        c = (Case(f"RANGE_SELECT/{d}").put(A, v).put(B, low)
+             .insn("dve", f"RANGE_SELECT ch={R} reduce_cmd=RESET_REDUCE base={base} "
+                   f"src={t('fp32', A)} comp_op0=is_ge comp_op1=is_lt bound0=ptr[{B:#x}] "
+                   f"bound1={float(1 << 24)} dst={t(d, O)}"))
+        assert d == "fp32" or np.isneginf(wide(cast(fill, d)))
+        yield read_acc(c).want(O, cast(y, d)).want(Q, y.max(axis=1, keepdims=True))
 
 
 def folds():
@@ -627,6 +661,11 @@ def searches():
         y = -np.sort(-wide(v), axis=1)[:, :8]
         yield (Case(f"MAX8/{d}").put(A, v)
                .insn("dve", f"MAX8 src={t(d, A, 200)} ch={R} dst={t('fp32', O, 8)}").want(O, y))
+    v = floats(40)
+    v[:, ::7], v[0, 1], v[1, 1:] = np.nan, -np.inf, -np.inf  # NaN is never among the largest
+    y = -np.sort(-np.where(np.isnan(v), -np.inf, v), axis=1)[:, :8]
+    yield (Case("MAX8/nan").put(A, v)
+           .insn("dve", f"MAX8 src={t('fp32', A)} ch={R} dst={t('fp32', O, 8)}").want(O, y))
     v = np.round(floats(60))
     keys = v[:, :8].copy()
     keys[:, 3] = 1e6     # nowhere
@@ -650,6 +689,12 @@ def searches():
            .insn("dve", load.replace("fp32", "bf16"))
            .insn("dve", f"MATCH_REPLACE8 src={t('fp32', A, 60)} ch={R} immediate=-9.0 "
                  f"dst={t('fp32', O, 60)}").want(O, y))
+    # where the same keys are found, lowest column first
+    row = np.tile(np.array([1, 2, 3, 4] + [8] * 7, f32), (R, 1))
+    key = np.tile(np.array([3] + [8] * 7, f32), (R, 1))
+    yield (Case("FIND_INDEX8/example").put(A, row).put(B, key).insn("dve", load)
+           .insn("dve", f"FIND_INDEX8 src={t('fp32', A, 11)} ch={R} dst={t('u32', O, 8)}")
+           .want(O, np.tile(np.array([2, 4, 5, 6, 7, 8, 9, 10], np.uint32), (R, 1))))
     # the example of the NKI documents: 1 2 3 4 8 x 7, keys 3, 8 x 7
     row = np.tile(np.array([1, 2, 3, 4] + [8] * 7, f32), (R, 1))
     key = np.tile(np.array([3] + [8] * 7, f32), (R, 1))

@@ -249,7 +249,7 @@ def transposes():
             yield fetch(c, 48, 64, dt=out).want(O, want)
     # on v2 an identity multiplies: an infinity spoils its column
     v = floats(64, 48)
-    v[3, 5] = np.inf
+    v[3, 5], v[4, 9] = np.inf, np.nan
     v = cast(v, "bf16")
     eye = cast(np.eye(64, dtype=f32), "bf16")
     c = Case("MATMUL/transpose-v2", "trn1").put(A, v).put(B, eye)
@@ -364,6 +364,22 @@ def quantised():
                 c.insn("dve", f"QUANTIZE_MX src={src}@sbuf[p0+{A:#x}][1][{n}] ch={p} "
                        f"dst={mx_op(d, O, C, n // 4)} {header}")
                 yield c.want(O, q.astype(t).reshape(p, n)).want(C, place(scale, 0))
+    # one NaN or infinity makes its group NaN; groups too small for a scale byte keep byte 0
+    v = floats(32, 16)
+    v[:8, :4], v[8:16, :4], v[16:24, :4] = 1, np.ldexp(f32(1), -125), 2
+    v[3, 1], v[17, 2], v[18, 2] = np.nan, np.inf, 1
+    v = cast(v, "bf16")
+    x = wide(v).reshape(4, 8, 4, 4)
+    with np.errstate(all="ignore"):
+        e = np.floor(np.log2(np.abs(x).max(axis=(1, 3)))) - 7
+        scale = np.where(np.isfinite(e), np.clip(e + 127, 0, 254), 255).astype(np.uint8)
+    assert scale[0, 0] == scale[2, 0] == 255 and scale[1, 0] == 0
+    with np.errstate(all="ignore"):
+        s = np.where(scale == 255, np.nan, np.ldexp(1.0, scale.astype(np.int32) - 127))
+        q = (x / s[:, None, :, None]).astype(f32).astype(ml.float8_e4m3fn).reshape(32, 16)
+    c = Case("QUANTIZE_MX/special", "trn3").put(A, v).put(C, np.zeros((32, 4), np.uint8))
+    c.insn("dve", f"QUANTIZE_MX src=bf16@sbuf[p0+{A:#x}][1][16] ch=32 dst={mx_op('fp8e4m3', O, C, 4)}")
+    yield c.want(O, q).want(C, place(scale, 0))
     # there and back: a product of quantised data
     v = cast(floats(32, 64), "bf16")
     c = Case("QUANTIZE_MX/into-matmul", "trn3").put(A, v)

@@ -40,6 +40,17 @@ def patterns():
                    .want(O, y_))
 
 
+    # affine values are int32 and compared as such: fp32 would take 2^24 + 1 - 2^24 for zero
+    base, step = (1 << 24) + 1, -(1 << 24)
+    where = base + step * np.arange(R)[:, None] - np.arange(N)[None, :]
+    v = values("fp32")
+    yield (Case("TENSOR_SCALAR_AFFINE_SELECT/above-2^24").put(A, v)
+           .insn("pool", "MOVE num_mov=1 dtype=fp32 source=IMMEDIATE dst_regs=[4] imm=[0]")
+           .insn("pool", f"TENSOR_SCALAR_AFFINE_SELECT ch={R} fill_mode=NE fill_reg=4 "
+                 f"mask={base}[-1][{N}] src={t('fp32', A)} dst={t('fp32', O)} "
+                 f"channel_multiplier={step}").want(O, np.where(where != 0, v, f32(0))))
+
+
 def lanes():
     for op in ("ADD", "AVERAGE", "MAX"):
         for axis in ("PARTITIONS", "ALL"):
@@ -148,6 +159,13 @@ def order():
         yield (Case(f"NONZERO_WITH_COUNT/{d}").put(A, v).put(O, np.full((32, 13), 99, np.int32))
                .insn("pool", f"NONZERO_WITH_COUNT ch=32 src={t(d, A, 12)} index_offset=100 "
                      f"padding_val=0xffffffff dst={t('i32', O, 13)}").want(O, keep))
+    v = np.tile(np.array([0, -0.0, np.nan, 1e-45, -np.inf, 0, 1], f32), (16, 1))
+    keep = np.full((16, 8), 9, np.int32)
+    keep[0] = 2, 3, 4, 6, -1, -1, -1, 4  # what is not equal to zero, NaN among it
+    for target in ("trn2", "trn3"):
+        yield (Case("NONZERO_WITH_COUNT/special", target).put(A, v).put(O, np.full((16, 8), 9, np.int32))
+               .insn("pool", f"NONZERO_WITH_COUNT ch=16 src={t('fp32', A, 7)} "
+                     f"padding_val=0xffffffff dst={t('i32', O, 8)}").want(O, keep))
     v = np.round(floats(64))
     v[0, :4] = np.nan, 1, 2, np.nan
     x = v.reshape(R, 4, 2, 4, 2).transpose(0, 1, 3, 2, 4).reshape(R, 16, 4)
