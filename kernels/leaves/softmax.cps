@@ -2,19 +2,20 @@
 
 leaf softmax_rows for softmax on trn1, trn2, trn3 {             // one pass: a row tile stays on chip
     where x.dtype in {bf16, fp16, fp32} : "x must be bf16, fp16 or fp32";
-    where N * (2 * bytes(x.dtype) + 4 * bytes(y.dtype)) + 128 <= sbuf.partition : "two rows of x and four of y must fit one partition";
-    cost act: ceil_div(T, P) * (N + 128), dve: ceil_div(T, P) * (N + N / (bytes(y.dtype) == 2 && target.gen >= 3 ? 4 : 1) + 128),
+    param slots in {2, 3, 4} = 4;                          // how far loads and stores run ahead
+    where N * slots * (bytes(x.dtype) + 2 * bytes(y.dtype)) + 256 <= sbuf.partition : "rows of x, the exponentials and y must fit one partition";
+    cost act: ceil_div(T, P) * (N + 128), dve: ceil_div(T, P) * (N / (x.dtype == bf16 ? 2 : 1) + N / (bytes(y.dtype) == 2 && target.gen >= 3 ? 4 : 1) + 128),
          hbm: bytes(x) + bytes(y);
     tolerance y.dtype == fp32 ? 1e-3 : 1e-2, 1e-6;
     cases (T: 128, N: 4096), (T: 130, N: 1000), (T: 1, N: 1), (T: 513, N: 7);
 
     for t in tiles(T, P) across cores {
-        sbuf xt[t, N] bufs 2 <- x[t, :];
-        sbuf neg[t, 1]: fp32 bufs 2 = -max(xt, axis: free);     // DVE tensor_reduce, negated
-        sbuf l[t, 1]: fp32 bufs 2;
-        sbuf e[t, N]: y.dtype bufs 2 = exp(xt + neg) reduce add into l;    // ACT activation with accumulator
-        sbuf inv[t, 1]: fp32 bufs 2 = 1.0 / l;                         // DVE reciprocal on [P, 1]
-        y[t, :] <- e * inv bufs 2;                              // DVE tensor_scalar into a staging tile, one DMA
+        sbuf xt[t, N] bufs slots <- x[t, :];
+        sbuf neg[t, 1]: x.dtype bufs slots = -max(xt, axis: free);     // DVE tensor_reduce, negated; exact in the type of x, and twice as fast there in bf16
+        sbuf l[t, 1]: fp32 bufs slots;
+        sbuf e[t, N]: y.dtype bufs slots = exp(xt + neg) reduce add into l;    // ACT activation with accumulator
+        sbuf inv[t, 1]: fp32 bufs slots = 1.0 / l;              // DVE reciprocal on [P, 1]
+        y[t, :] <- e * inv bufs slots;                          // DVE tensor_scalar into a staging tile, one DMA
     }
 }
 
