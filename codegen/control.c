@@ -378,8 +378,9 @@ cps_sel_control(cps_sel *s, const cps_tinst *x)
         return other_branch(s, x);
     case CPS_T_END:
         return close(s, x);
-    default: // fence
+    default: // fence, core_barrier
         barrier(s, x->loc);
+        s->p->ops.data[s->p->ops.n - 1].meets = x->op == CPS_T_CORE_BARRIER;
         return true;
     }
 }

@@ -68,6 +68,7 @@ typedef struct cps_mop {
     uint32_t block;     /* DMA by descriptors: index into kbin->blocks + 1 */
     uint8_t queue;      /* DMA: the in-order queue it travels on */
     uint16_t sem_field; /* DMA by record: the field that names the semaphore */
+    bool meets;         /* barrier: the other core's too */
     uint32_t after;     /* index + 1 of an operation that must be complete; 0 none */
     uint32_t label;     /* this operation carries label `label` (per engine); 0 none */
     uint32_t target;    /* branch: to that label of the same engine; 0 none */

@@ -810,7 +810,9 @@ variables(cps_sel *s)
         const cps_tbuf *b = &f->bufs.data[i];
         if (b->space != CPS_HBM)
             continue;
-        cps_kvar v = {.kind = (cps_varkind)kinds[b->role],
+        // what a leaf keeps in HBM is there for both cores: a barrier() orders them
+        bool shared = b->role == CPS_LOCAL && f->cores > 1;
+        cps_kvar v = {.kind = shared ? CPS_VAR_SHARED : (cps_varkind)kinds[b->role],
                       .dtype = b->dtype,
                       .rank = b->rank,
                       .bytes = cps_tbuf_bytes(b),

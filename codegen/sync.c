@@ -26,7 +26,8 @@
  *
  * A barrier (around loops and branches) lets every engine drain, SP wait for all transfers and
  * for the other engines and set the semaphores to 0 before everybody goes on. After it the
- * clocks start again; counts inside a loop's body are those of one iteration.
+ * clocks start again; counts inside a loop's body are those of one iteration. A core barrier is one in
+ * which SP, knowing that its own core is complete, meets SP of the other core.
  *
  * Semaphores are taken to be 0 when the kernel starts (the runtime clears them between loads).
  */
@@ -65,6 +66,8 @@ typedef struct sync {
     uint32_t count[CPS_ENGINES], signals[CPS_ENGINES], transfers[CPS_QUEUES];
     unsigned go, ack, base, arrive, first, limit; // semaphore numbers
     unsigned used;                                // one past the highest
+    unsigned meet;                                // of core barriers, when there are any
+    uint8_t meetings;                             // core barriers so far
     uint16_t uses[SEMS];
     uint32_t last[SEMS]; // latest transfer on a semaphore
     cps_oplist found;
@@ -282,7 +285,7 @@ clear(sync *s, cps_span loc, unsigned first, unsigned last)
 // SP, which knows that everything is complete, clears the counts and says go; all acknowledge;
 // SP takes go back, and only then do they go on.
 static void
-barrier(sync *s, cps_span loc)
+barrier(sync *s, cps_span loc, bool meets)
 {
     for (int e = 0; e < CPS_ENGINES; e++)
         control(s, (cps_engine)e, CPS_INSN_DRAIN, loc);
@@ -298,6 +301,11 @@ barrier(sync *s, cps_span loc)
         event(s, CPS_SP, loc, CPS_WAIT_SEM_GE_IMM, n->sem, RISE * n->use, 0);
     }
     event(s, CPS_SP, loc, CPS_WAIT_SEM_GE_IMM, s->arrive, CPS_ENGINES - 1, 0);
+    if (meets) {
+        cps_bundle *b = &control(s, CPS_SP, CPS_INSN_PSEUDO_CORE_BARRIER, loc)->code;
+        cps_isa_set(b, CPS_F_PSEUDO_CORE_BARRIER_barrier, s->meetings++);
+        cps_isa_set(b, CPS_F_PSEUDO_CORE_BARRIER_semaphore, s->meet);
+    }
     clear(s, loc, s->base, s->limit - 1); // to the highest in use, once that is known
     event(s, CPS_SP, loc, CPS_WAIT_NONE, 0, 0, s->go);
     event(s, CPS_SP, loc, CPS_WAIT_SEM_GE_IMM, s->ack, CPS_ENGINES - 1, 0);
@@ -311,13 +319,16 @@ cps_pass_sync(cps_cg *g, cps_mprog *p)
     unsigned all = (unsigned)CPS_MIN(g->t->sync_semaphores, SEMS);
     if (g->o.semaphores)
         all = CPS_MIN(all, g->o.semaphores + (unsigned)g->t->sync_first_semaphore);
-    bool barriers = false;
-    for (uint32_t i = 0; i < p->ops.n; i++)
+    bool barriers = false, meets = false;
+    for (uint32_t i = 0; i < p->ops.n; i++) {
         barriers |= p->ops.data[i].kind == CPS_M_BARRIER;
-    // [go, acknowledge,] engines, [arrive,] transfers: what a barrier clears is one range.
+        meets |= p->ops.data[i].meets;
+    }
+    // [go, acknowledge, meet,] engines, [arrive,] transfers: what a barrier clears is one range.
     s.go = (unsigned)g->t->sync_first_semaphore;
     s.ack = s.go + 1;
-    s.base = s.go + (barriers ? 2 : 0);
+    s.meet = s.ack + 1;
+    s.base = s.go + (barriers ? 2 : 0) + meets;
     s.arrive = s.base + CPS_ENGINES;
     s.first = s.used = s.arrive + barriers;
     s.limit = all;
@@ -338,7 +349,7 @@ cps_pass_sync(cps_cg *g, cps_mprog *p)
         if (p->ops.data[i].kind == CPS_M_BARRIER) {
             section_end(&s, s.from, i);
             outstanding(&s);
-            barrier(&s, p->ops.data[i].loc);
+            barrier(&s, p->ops.data[i].loc, p->ops.data[i].meets);
             section_begin(&s);
             s.from = i + 1;
         } else if (i + 1 < p->ops.n) {

@@ -204,6 +204,18 @@ cps_cli_int(cps_cli *c, cps_opt o, int64_t dflt, int64_t lo, int64_t hi, bool *o
     return v;
 }
 
+int
+cps_cli_cores(cps_cli *c, const cps_target *t, bool *ok)
+{
+    int n = (int)cps_cli_int(c, CPS_OPT_LNC, 1, 1, 2, ok);
+    if (n == 1 || (t && t->gen >= CPS_V3))
+        return n;
+    cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'%s 2': %s has no logical cores of two",
+              opts[CPS_OPT_LNC].name, t ? t->name : "the host");
+    *ok = false;
+    return 1;
+}
+
 const char *
 cps_cli_word(cps_cli *c, cps_opt o, const char *dflt, const char *words)
 {

@@ -45,6 +45,8 @@ cps_cli_has(const cps_cli *c, cps_opt o)
 const char *cps_cli_str(const cps_cli *c, cps_opt o, const char *dflt);
 /* Integer in [lo, hi]; clears *ok after E1104. */
 int64_t cps_cli_int(cps_cli *c, cps_opt o, int64_t dflt, int64_t lo, int64_t hi, bool *ok);
+/* --logical-nc-config: 1, or 2 where the target has pairs of cores (`t` NULL: the host). */
+int cps_cli_cores(cps_cli *c, const cps_target *t, bool *ok);
 /* One of a blank-separated list of words; NULL after E1104. */
 const char *cps_cli_word(cps_cli *c, cps_opt o, const char *dflt, const char *words);
 

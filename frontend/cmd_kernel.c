@@ -217,7 +217,7 @@ instance(cps_cli *c, const cps_target *t, cps_instance *out)
         return false;
     }
     bool ok = true;
-    int cores = (int)cps_cli_int(c, CPS_OPT_LNC, 1, 1, 1, &ok);
+    int cores = cps_cli_cores(c, t, &ok);
     return ok && r->make(r->self, c->arena, op, ndim, dim, size, dtype, nwith, with, nattr, akey,
                          atext, t, cores, out, c->diags);
 }

@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-enum { F_SCHEMA = 64, F_BUILD, F_LEAF, F_LEAF_DIGEST, F_TARGET_DIGEST, F_CONFIG, F_CORE };
+enum { F_SCHEMA = 64, F_BUILD, F_LEAF, F_LEAF_DIGEST, F_TARGET_DIGEST, F_CONFIG };
 
 static void
 put_attr(cps_buf *b, const cps_attr *x)
@@ -59,14 +59,16 @@ key_of(const cps_instance *i, const cps_candidate *k, cps_buf *parts)
         put_attr(&config, &k->config[n]);
     cps_key_field(parts, F_CONFIG, config.data ? config.data : "", (uint32_t)config.n);
     cps_buf_fini(&config);
-    uint8_t core = 0;
-    cps_key_field(parts, F_CORE, &core, 1);
 }
 
+/* A leaf that says nothing about cores runs on the first one, and the other has nothing to do. */
 static cps_tfunc *
-trace(cps_cli *c, cps_registry *r, cps_arena *a, const cps_instance *i, const cps_candidate *k)
+trace(cps_cli *c, cps_registry *r, cps_arena *a, const cps_instance *i, const cps_candidate *k,
+      int core)
 {
-    cps_tfunc *f = r->trace(r->self, a, i, k, 0, c->diags);
+    cps_tfunc *f = r->trace(r->self, a, i, k, core, c->diags);
+    if (f && core > 0 && !f->split)
+        f->insts.n = 0;
     if (!f || !cps_tile_verify(f, i->target, c->diags))
         return NULL;
     return f;
@@ -83,10 +85,14 @@ bool
 cps_compile_tile(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_candidate *k,
                  cps_buf *text)
 {
-    cps_tfunc *f = trace(c, cps_cli_registry(c), a, i, k);
-    if (f)
-        cps_tile_print(f, false, text);
-    return f != NULL;
+    bool ok = true;
+    for (int core = 0; ok && core < CPS_MAX(1, i->cores); core++) {
+        cps_tfunc *f = trace(c, cps_cli_registry(c), a, i, k, core);
+        ok = f != NULL;
+        if (ok)
+            cps_tile_print(f, false, text);
+    }
+    return ok;
 }
 
 /* The independent check of a fresh binary: no order of events may race or get stuck. It goes into
@@ -94,14 +100,15 @@ cps_compile_tile(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_cand
 bool
 cps_compile_prove(cps_cli *c, const cps_target *t, cps_kbin *k)
 {
-    cps_sim *s = cps_sim_create(t);
+    const cps_kbin *all[2] = {k, k->peer};
+    cps_sim_group *g = cps_sim_group_create(t, k->peer ? 2 : 1);
     cps_proof p;
-    bool ok = cps_sim_load(s, k, c->diags) && cps_sim_prove(s, &p, c->diags);
-    if (ok) {
-        k->stats.races = (uint8_t)p.races;
-        k->stats.deadlock = (uint8_t)p.deadlock;
+    bool ok = cps_sim_group_load(g, all, c->diags) && cps_sim_group_prove(g, 0, &p, c->diags);
+    for (cps_kbin *x = k; ok && x; x = x->peer) {
+        x->stats.races = (uint8_t)p.races;
+        x->stats.deadlock = (uint8_t)p.deadlock;
     }
-    cps_sim_destroy(s);
+    cps_sim_group_destroy(g);
     return ok;
 }
 
@@ -110,9 +117,27 @@ proved(cps_cli *c, const cps_instance *i, cps_kbin *k)
 {
     bool ok = cps_compile_prove(c, i->target, k);
     if (!ok)
-        cps_note(c->diags, CPS_NOSPAN, "the binary of '%s' is wrong: a mistake of the back end, not of the leaf",
+        cps_note(c->diags, CPS_NOSPAN,
+                 k->peer ? "the binaries of '%s' are wrong: two cores write or use the same of what both "
+                           "see, outside its loops across cores"
+                         : "the binary of '%s' is wrong: a mistake of the back end, not of the leaf",
                  k->name);
     return ok;
+}
+
+/* The binaries of all cores of the instance, the further ones hanging on the first. */
+static cps_kbin *
+make(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_candidate *k,
+     const cps_codegen_opts *o)
+{
+    cps_kbin *made[2] = {NULL, NULL};
+    for (int core = 0; core < CPS_MAX(1, i->cores); core++) {
+        cps_tfunc *f = trace(c, cps_cli_registry(c), a, i, k, core);
+        if (!f || !cps_codegen(a, f, i->target, o, &made[core], c->diags))
+            return NULL;
+    }
+    made[0]->peer = made[1];
+    return made[0];
 }
 
 bool
@@ -128,6 +153,10 @@ cps_compile_kernel(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_ca
     out->bir = NULL;
     // BIR says more than a cached kernel knows: buffers, dependences, program order.
     bool bir = !strcmp(cps_cli_str(c, CPS_OPT_EMIT, ""), "bir");
+    if (bir && i->cores > 1) {
+        cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'--emit bir' writes kernels of one core");
+        return false;
+    }
     cps_notes notes = {0};
     if (!bir && cps_cache_get(cache, &out->key, parts.data, parts.n, &bytes)) {
         const char *why = NULL;
@@ -147,9 +176,8 @@ cps_compile_kernel(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_ca
             o.after = check_after;
             o.ctx = (void *)(uintptr_t)i->target;
         }
-        cps_tfunc *f = trace(c, cps_cli_registry(c), a, i, k);
-        cps_kbin *fresh = NULL;
-        if (f && cps_codegen(a, f, i->target, &o, &fresh, c->diags) && proved(c, i, fresh)) {
+        cps_kbin *fresh = make(c, a, i, k, &o);
+        if (fresh && proved(c, i, fresh)) {
             out->kbin = fresh;
             bytes.n = 0;
             cps_kbin_pack(fresh, &bytes);
@@ -173,7 +201,7 @@ cps_compile_replay(cps_cli *c, cps_arena *a, cps_registry *r, const cps_instance
 {
     cps_kbin *out = NULL;
     cps_arena *scratch = cps_arena_create();
-    cps_tfunc *f = trace(c, r, scratch, i, k);
+    cps_tfunc *f = trace(c, r, scratch, i, k, 0);
     if (f && !cps_codegen(a, f, i->target, o, &out, c->diags))
         out = NULL;
     cps_arena_destroy(scratch);

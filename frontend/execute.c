@@ -82,37 +82,80 @@ swapped(cps_arena *a, const cps_type *t, const void *data)
     return to;
 }
 
+/* All but the time: that of cores side by side is no sum. */
 static void
-add_sim(cps_report *rep, const cps_sim_report *s, const cps_kbin *k)
+add_work(cps_sim_report *to, const cps_sim_report *s)
+{
+    for (int e = 0; e < CPS_ENGINES; e++) {
+        to->cycles[e] += s->cycles[e];
+        to->busy_ps[e] += s->busy_ps[e];
+        to->instructions[e] += s->instructions[e];
+    }
+    to->dma_busy_ps += s->dma_busy_ps;
+    to->dma_bytes += s->dma_bytes;
+    to->dma_transfers += s->dma_transfers;
+    to->dma_descriptors += s->dma_descriptors;
+    to->pe_macs += s->pe_macs;
+    to->races += s->races;
+    to->uninit += s->uninit;
+    to->bounds += s->bounds;
+}
+
+/* A run of `n` cores that took `time_ps` in all. */
+static void
+add_sim(cps_cli *c, cps_report *rep, const cps_sim_report *s, unsigned n, int64_t time_ps,
+        const cps_kbin *k)
 {
     rep->simulated = true;
-    rep->sim.time_ps += s->time_ps;
-    for (int e = 0; e < CPS_ENGINES; e++) {
-        rep->sim.cycles[e] += s->cycles[e];
-        rep->sim.busy_ps[e] += s->busy_ps[e];
-        rep->sim.instructions[e] += s->instructions[e];
+    rep->sim.time_ps += time_ps;
+    if (rep->cores < n) {
+        cps_sim_report *more = cps_new_array(c->arena, cps_sim_report, n);
+        for (unsigned i = 0; i < rep->cores; i++)
+            more[i] = rep->core[i];
+        rep->core = more;
+        rep->cores = n;
     }
-    rep->sim.dma_busy_ps += s->dma_busy_ps;
-    rep->sim.dma_bytes += s->dma_bytes;
-    rep->sim.dma_transfers += s->dma_transfers;
-    rep->sim.dma_descriptors += s->dma_descriptors;
-    rep->sim.pe_macs += s->pe_macs;
-    rep->sim.races += s->races;
-    rep->sim.uninit += s->uninit;
-    rep->sim.bounds += s->bounds;
-    rep->sbuf_peak = CPS_MAX(rep->sbuf_peak, k->stats.sbuf_peak);
-    rep->psum_banks = CPS_MAX(rep->psum_banks, k->stats.psum_banks);
+    for (unsigned i = 0; i < n; i++) {
+        add_work(&rep->sim, &s[i]);
+        add_work(&rep->core[i], &s[i]);
+        rep->core[i].time_ps += s[i].time_ps;
+    }
+    for (; k; k = k->peer) {
+        rep->sbuf_peak = CPS_MAX(rep->sbuf_peak, k->stats.sbuf_peak);
+        rep->psum_banks = CPS_MAX(rep->psum_banks, k->stats.psum_banks);
+    }
+}
+
+/* The machine for a kernel, or for both of a pair. */
+static bool
+load(cps_cli *c, cps_sim_group *g, const cps_kbin *k)
+{
+    const cps_kbin *all[2] = {k, k->peer};
+    return cps_sim_group_load(g, all, c->diags);
+}
+
+/* The debugger looks at one core. */
+static cps_debug *
+debugger(cps_cli *c, unsigned cores, bool *ok)
+{
+    cps_debug *g = cps_debug_open(c, ok);
+    if (g && cores > 1) {
+        cps_error(c->diags, CPS_E1104, CPS_NOSPAN,
+                  "--break, --watch and --dump look at one core, and this kernel runs on %u", cores);
+        *ok = false;
+    }
+    return g;
 }
 
 /* The proof goes with the race check: a run sees one order of events, the proof all of them. Under
  * the debugger a kernel runs into what is wrong with it. */
 static bool
-prove(cps_cli *c, cps_sim *s, cps_debug *g, unsigned checks, cps_report *rep)
+prove(cps_cli *c, cps_sim_group *s, cps_debug *g, unsigned checks, cps_report *rep)
 {
     cps_proof p;
     if (!(checks & CPS_CHECK_RACES) || g)
         return true;
-    bool ok = cps_sim_prove(s, &p, c->diags);
+    bool ok = cps_sim_group_prove(s, 0, &p, c->diags);
     rep->proofs++;
     rep->race_free += p.races == CPS_PROOF_HOLDS;
     rep->deadlock_free += p.deadlock == CPS_PROOF_HOLDS;
@@ -123,12 +166,12 @@ prove(cps_cli *c, cps_sim *s, cps_debug *g, unsigned checks, cps_report *rep)
 
 /* One run, under the debugger when there is one; `note` is said after a failure. */
 static bool
-run_once(cps_cli *c, cps_sim *s, cps_debug *g, const char *kernel, cps_sim_opts *o,
+run_once(cps_cli *c, cps_sim_group *s, cps_debug *g, const char *kernel, cps_sim_opts *o,
          cps_sim_report *sr, cps_report *rep, const char *note)
 {
-    if (!cps_debug_attach(g, s, kernel, o))
+    if (!cps_debug_attach(g, cps_sim_group_core(s, 0), kernel, o))
         return false;
-    bool ok = cps_sim_run(s, o, sr, c->diags);
+    bool ok = cps_sim_group_run(s, o, sr, c->diags);
     rep->stopped = cps_debug_quit(g);
     if (!ok && !rep->stopped && note)
         cps_note(c->diags, CPS_NOSPAN, "%s", note);
@@ -151,10 +194,11 @@ bool
 cps_execute_kernel(cps_cli *c, const cps_instance *i, const cps_kbin *k, const cps_io *in,
                    unsigned nin, cps_io *out, unsigned nout, unsigned checks, cps_report *rep)
 {
-    cps_sim *s = cps_sim_create(i->target);
+    unsigned cores = k->peer ? 2 : 1;
+    cps_sim_group *s = cps_sim_group_create(i->target, cores);
     bool ok = true;
-    cps_debug *debug = cps_debug_open(c, &ok);
-    ok = ok && cps_sim_load(s, k, c->diags) && prove(c, s, debug, checks, rep);
+    cps_debug *debug = debugger(c, cores, &ok);
+    ok = ok && load(c, s, k) && prove(c, s, debug, checks, rep);
     unsigned q = 0;
     for (int o = 0; ok && o < i->noperands; o++) {
         if (!i->operand[o].present)
@@ -163,29 +207,30 @@ cps_execute_kernel(cps_cli *c, const cps_instance *i, const cps_kbin *k, const c
         void *data = in[q].data;
         if (i->operand[o].order)
             data = swapped(c->arena, &in[q].type, data);
-        ok = cps_sim_bind(s, in[q].name, data, (size_t)cps_type_bytes(&in[q].type), true, c->diags);
+        ok = cps_sim_group_bind(s, 0, in[q].name, data, (size_t)cps_type_bytes(&in[q].type), true,
+                                c->diags);
         q++;
     }
     for (unsigned o = 0; ok && o < nout; o++) {
         out[o].data = cps_arena_alloc(c->arena, (size_t)cps_type_bytes(&out[o].type) + 1);
-        ok = cps_sim_bind(s, out[o].name, out[o].data, (size_t)cps_type_bytes(&out[o].type), false,
-                          c->diags);
+        ok = cps_sim_group_bind(s, 0, out[o].name, out[o].data, (size_t)cps_type_bytes(&out[o].type),
+                                false, c->diags);
     }
     cps_views views;
     cps_views_open(c, &views);
     cps_sim_opts opts;
-    cps_sim_report sr;
+    cps_sim_report sr[2];
     double t0 = cps_now_ms();
     ok = ok && sim_opts(c, checks, cps_views_any(&views), &opts) &&
-         run_once(c, s, debug, k->name, &opts, &sr, rep, NULL);
+         run_once(c, s, debug, k->name, &opts, sr, rep, NULL);
     rep->wall_ms = cps_now_ms() - t0;
     if (ok) {
         rep->checks = checks;
-        add_sim(rep, &sr, k);
-        cps_views_add(c, &views, s, k, k->name, &rep->roof, 0);
+        add_sim(c, rep, sr, cores, cps_sim_group_time_ps(s), k);
+        cps_views_add(c, &views, s, (const cps_kbin *[]){k, k->peer}, cores, k->name, &rep->roof, 0);
     }
     ok = cps_views_close(c, &views, ok) && cps_debug_close(debug);
-    cps_sim_destroy(s);
+    cps_sim_group_destroy(s);
     return ok;
 }
 
@@ -220,12 +265,17 @@ static bool
 run_steps(cps_cli *c, const cps_package *p, const cps_target *t, void **at, unsigned checks,
           cps_report *rep, cps_report *each)
 {
-    cps_sim *s = cps_sim_create(t);
+    cps_sim_group *one = cps_sim_group_create(t, 1), *two = NULL; // pairs are the exception
+    unsigned most = 1;
+    for (uint32_t i = 0; i < p->kernels.n; i++)
+        most = p->kernels.data[i].kbin->peer ? 2 : most;
+    if (most > 1)
+        two = cps_sim_group_create(t, most);
     cps_views views;
     cps_views_open(c, &views);
     cps_sim_opts opts;
     bool ok = sim_opts(c, checks, cps_views_any(&views), &opts);
-    cps_debug *debug = cps_debug_open(c, &ok);
+    cps_debug *debug = debugger(c, most, &ok);
     const char *only = cps_cli_str(c, CPS_OPT_KERNEL, NULL);
     int64_t by_compute = 0;
     bool found = !only;
@@ -242,25 +292,27 @@ run_steps(cps_cli *c, const cps_package *p, const cps_target *t, void **at, unsi
             continue;
         const cps_pkernel *k = &p->kernels.data[st->kernel];
         bool shown = !only || !strcmp(only, k->name);
-        ok = cps_sim_load(s, k->kbin, c->diags) && prove(c, s, shown ? debug : NULL, checks, rep);
+        unsigned cores = k->kbin->peer ? 2 : 1;
+        cps_sim_group *s = cores > 1 ? two : one;
+        ok = load(c, s, k->kbin) && prove(c, s, shown ? debug : NULL, checks, rep);
         for (uint32_t q = 0; ok && q < st->nargs; q++) {
             const cps_parg *arg = &p->args.data[st->first + q];
             uint32_t kv = cps_kbin_var(k->kbin, arg->formal);
             if (kv == UINT32_MAX)
                 continue; // an operand the kernel does not touch
             bool defined = k->kbin->vars.data[kv].kind != CPS_VAR_OUTPUT;
-            ok = cps_sim_bind(s, arg->formal, at[arg->var], (size_t)p->vars.data[arg->var].bytes,
-                              defined, c->diags);
+            ok = cps_sim_group_bind(s, 0, arg->formal, at[arg->var],
+                                    (size_t)p->vars.data[arg->var].bytes, defined, c->diags);
         }
-        cps_sim_report sr;
+        cps_sim_report sr[2];
         const char *note = cps_arena_printf(c->arena, "in step %u, kernel '%s' (%s)", i, k->name, k->instance);
         opts.probe = NULL; // a kernel that is not asked for runs unwatched
         if (!ok)
             cps_note(c->diags, CPS_NOSPAN, "%s", note);
-        ok = ok && run_once(c, s, shown ? debug : NULL, k->name, &opts, &sr, rep, note);
+        ok = ok && run_once(c, s, shown ? debug : NULL, k->name, &opts, sr, rep, note);
         if (!ok)
             break;
-        sr.time_ps += (int64_t)(t->run_launch_ns * 1e3);
+        int64_t time_ps = cps_sim_group_time_ps(s) + (int64_t)(t->run_launch_ns * 1e3);
         if (!shown)
             continue;
         cps_roof roof = {.flops = k->flops,
@@ -268,8 +320,9 @@ run_steps(cps_cli *c, const cps_package *p, const cps_target *t, void **at, unsi
                          .roofline_ns = (double)k->roofline_ns,
                          .engines_ns = (double)k->engines_ns,
                          .bound = k->bound};
-        cps_views_add(c, &views, s, k->kbin, k->name, &roof, rep->sim.time_ps);
-        add_sim(rep, &sr, k->kbin);
+        cps_views_add(c, &views, s, (const cps_kbin *[]){k->kbin, k->kbin->peer}, cores, k->name, &roof,
+                      rep->sim.time_ps);
+        add_sim(c, rep, sr, cores, time_ps, k->kbin);
         rep->roof.flops += k->flops;
         rep->roof.bytes += k->bytes;
         rep->roof.roofline_ns += (double)k->roofline_ns;
@@ -286,11 +339,12 @@ run_steps(cps_cli *c, const cps_package *p, const cps_target *t, void **at, unsi
             each[i].roof.bound = k->bound;
             each[i].roof.roofline_ns = (double)k->roofline_ns;
             each[i].roof.engines_ns = (double)k->engines_ns;
-            add_sim(&each[i], &sr, k->kbin);
+            add_sim(c, &each[i], sr, cores, time_ps, k->kbin);
         }
     }
     ok = cps_views_close(c, &views, ok) && cps_debug_close(debug);
-    cps_sim_destroy(s);
+    cps_sim_group_destroy(one);
+    cps_sim_group_destroy(two);
     return ok;
 }
 

@@ -29,7 +29,7 @@ lower_opts(cps_cli *c, const cps_target *t, cps_lower_opts *o)
 {
     bool ok = true;
     *o = (cps_lower_opts){.registry = cps_cli_registry(c), .target = t};
-    o->cores = (int)cps_cli_int(c, CPS_OPT_LNC, 1, 1, 1, &ok);
+    o->cores = cps_cli_cores(c, t, &ok);
     o->auto_cast = cps_cli_word(c, CPS_OPT_AUTOCAST, "none", "none matmult all");
     const char *type = cps_cli_word(c, CPS_OPT_CASTTYPE, "bf16", "bf16 fp16 tf32");
     const char *fb = cps_cli_word(c, CPS_OPT_FALLBACK, "warn", "error warn quiet");

@@ -53,6 +53,62 @@ fraction(double part, double whole)
     return whole > 0 ? part / whole : 0;
 }
 
+static const cps_engine order[] = {CPS_ACT, CPS_DVE, CPS_PE, CPS_POOL, CPS_SP};
+
+/* Shares of `time_ps` of as many cores. */
+static void
+put_busy(cps_jsonw *w, const cps_sim_report *s, double time_ps)
+{
+    cps_jsonw_key(w, "busy");
+    cps_jsonw_obj(w, true);
+    key_num(w, "act", fraction((double)s->busy_ps[CPS_ACT], time_ps));
+    key_num(w, "dma", fraction((double)s->dma_busy_ps, time_ps));
+    for (unsigned i = 1; i < cps_countof(order); i++)
+        key_num(w, cps_engine_name(order[i]), fraction((double)s->busy_ps[order[i]], time_ps));
+    cps_jsonw_end_obj(w);
+}
+
+static void
+put_cycles(cps_jsonw *w, const cps_sim_report *s)
+{
+    cps_jsonw_key(w, "cycles");
+    cps_jsonw_obj(w, true);
+    for (unsigned i = 0; i < cps_countof(order); i++)
+        cps_jsonw_put_int(w, cps_engine_name(order[i]), s->cycles[order[i]]);
+    cps_jsonw_end_obj(w);
+}
+
+static int64_t
+instructions(const cps_sim_report *s)
+{
+    uint64_t count = 0;
+    for (int e = 0; e < CPS_ENGINES; e++)
+        count += s->instructions[e];
+    return (int64_t)count;
+}
+
+/* One object for each core, where there are several; `time_ns` is the core's own. */
+static void
+put_cores(cps_jsonw *w, const cps_report *r)
+{
+    if (r->cores < 2)
+        return;
+    cps_jsonw_key(w, "cores");
+    cps_jsonw_arr(w, false);
+    for (unsigned i = 0; i < r->cores; i++) {
+        const cps_sim_report *s = &r->core[i];
+        cps_jsonw_obj(w, false);
+        put_busy(w, s, (double)r->sim.time_ps);
+        cps_jsonw_put_int(w, "core", i);
+        put_cycles(w, s);
+        cps_jsonw_put_int(w, "dma_bytes", (int64_t)s->dma_bytes);
+        cps_jsonw_put_int(w, "instructions", instructions(s));
+        key_num(w, "time_ns", (double)s->time_ps / 1e3);
+        cps_jsonw_end_obj(w);
+    }
+    cps_jsonw_end_arr(w);
+}
+
 void
 cps_report_members(cps_jsonw *w, const cps_report *r)
 {
@@ -61,15 +117,7 @@ cps_report_members(cps_jsonw *w, const cps_report *r)
     const char *bound = !r->roof.bound ? "" : r->simulated && r->roof.engines_ns < 0.25 * ns && ns < 20e3 ? "latency"
                                                                                  : r->roof.bound;
     cps_jsonw_put_str(w, "bound", bound);
-    cps_jsonw_key(w, "busy");
-    cps_jsonw_obj(w, true);
-    static const cps_engine order[] = {CPS_ACT, CPS_DVE, CPS_PE, CPS_POOL, CPS_SP};
-    key_num(w, "act", fraction((double)r->sim.busy_ps[CPS_ACT], (double)r->sim.time_ps));
-    key_num(w, "dma", fraction((double)r->sim.dma_busy_ps, (double)r->sim.time_ps));
-    for (unsigned i = 1; i < cps_countof(order); i++)
-        key_num(w, cps_engine_name(order[i]),
-                fraction((double)r->sim.busy_ps[order[i]], (double)r->sim.time_ps));
-    cps_jsonw_end_obj(w);
+    put_busy(w, &r->sim, (double)r->sim.time_ps * CPS_MAX(r->cores, 1u));
     cps_jsonw_key(w, "cache");
     cps_jsonw_obj(w, true);
     cps_jsonw_put_int(w, "hits", r->hits);
@@ -86,20 +134,14 @@ cps_report_members(cps_jsonw *w, const cps_report *r)
     r->checks & CPS_CHECK_UNINIT ? cps_jsonw_int(w, r->sim.uninit) : cps_jsonw_null(w);
     cps_jsonw_end_obj(w);
     key_num(w, "compile_ms", r->compile_ms);
+    put_cores(w, r);
     if (r->compared)
         key_num(w, "cosine", r->err.cosine);
-    cps_jsonw_key(w, "cycles");
-    cps_jsonw_obj(w, true);
-    for (unsigned i = 0; i < cps_countof(order); i++)
-        cps_jsonw_put_int(w, cps_engine_name(order[i]), r->sim.cycles[order[i]]);
-    cps_jsonw_end_obj(w);
+    put_cycles(w, &r->sim);
     key_num(w, "engines_fraction", fraction(r->roof.engines_ns, ns));
     cps_jsonw_put_int(w, "flops", r->roof.flops);
     cps_jsonw_put_int(w, "hbm_bytes", r->roof.bytes);
-    uint64_t count = 0;
-    for (int e = 0; e < CPS_ENGINES; e++)
-        count += r->sim.instructions[e];
-    cps_jsonw_put_int(w, "instructions", (int64_t)count);
+    cps_jsonw_put_int(w, "instructions", instructions(&r->sim));
     cps_jsonw_put_str(w, "kernel", r->kernel);
     cps_jsonw_put_int(w, "launches", r->launches);
     cps_jsonw_put_str(w, "leaf", r->leaf);
@@ -137,9 +179,7 @@ cps_report_text(const cps_report *r, cps_buf *out)
         cps_buf_printf(out, "leaf %s  ", r->leaf);
     cps_buf_printf(out, "on %s, target %s\n", r->on, r->target);
     if (r->simulated) {
-        uint64_t count = 0;
-        for (int e = 0; e < CPS_ENGINES; e++)
-            count += r->sim.instructions[e];
+        double all = (double)r->sim.time_ps * CPS_MAX(r->cores, 1u);
         cps_buf_printf(out,
                        "  simulated time %.3f us, roofline %.3f us (%s): %.1f %% of roof, %.1f %% of "
                        "engine cap\n",
@@ -148,13 +188,17 @@ cps_report_text(const cps_report *r, cps_buf *out)
         cps_buf_printf(out, "  busy");
         for (int e = 0; e < CPS_ENGINES; e++)
             cps_buf_printf(out, "  %s %.1f %%", cps_engine_name((cps_engine)e),
-                           100 * fraction((double)r->sim.busy_ps[e], (double)r->sim.time_ps));
+                           100 * fraction((double)r->sim.busy_ps[e], all));
         cps_buf_printf(out, "  dma %.1f %%\n",
-                       100 * fraction((double)r->sim.dma_busy_ps, (double)r->sim.time_ps));
+                       100 * fraction((double)r->sim.dma_busy_ps, all));
+        for (unsigned i = 0; r->cores > 1 && i < r->cores; i++)
+            cps_buf_printf(out, "  core %u  %.3f us, %" PRId64 " instructions, %" PRIu64 " bytes moved\n", i,
+                           (double)r->core[i].time_ps / 1e6, instructions(&r->core[i]),
+                           r->core[i].dma_bytes);
         cps_buf_printf(out,
-                       "  %" PRIu64 " instructions, %" PRIu64 " transfers of %" PRIu64
+                       "  %" PRId64 " instructions, %" PRIu64 " transfers of %" PRIu64
                        " bytes, SBUF %" PRId64 " bytes a partition, %d PSUM banks\n",
-                       count, r->sim.dma_transfers, r->sim.dma_bytes, r->sbuf_peak, r->psum_banks);
+                       instructions(&r->sim), r->sim.dma_transfers, r->sim.dma_bytes, r->sbuf_peak, r->psum_banks);
         cps_buf_printf(out, "  checks: races %u, uninitialised reads %u, bounds %u%s\n", r->sim.races,
                        r->sim.uninit, r->sim.bounds,
                        r->checks == CPS_CHECK_ALL ? "" : " (not all ran)");

@@ -16,6 +16,8 @@ typedef struct cps_errs {
 typedef struct cps_report {
     const char *kernel, *leaf, *target, *on;
     cps_sim_report sim;      /* summed over steps for a model */
+    cps_sim_report *core;    /* the same of each core, where there are several */
+    unsigned cores;
     bool simulated;
     const cps_target *facts; /* NULL on the host */
     cps_roof roof;

@@ -97,7 +97,11 @@ cps_roof_of(cps_registry *r, cps_arena *a, const cps_instance *inst, cps_roof *o
         out->bytes += cps_type_bytes(&f->vals.data[f->outputs.data[i]].type);
     if (!inst->target)
         return true;
-    double mem_ns = (double)out->bytes / inst->target->hbm_roof_bytes_per_ns;
+    // a core beside a busy neighbour has a little less of their HBM (contract)
+    double rate = inst->target->hbm_roof_bytes_per_ns;
+    if (inst->cores > 1)
+        rate = CPS_MIN(rate, inst->target->hbm_pair_bytes_per_ns);
+    double mem_ns = (double)out->bytes / rate;
     double cores = inst->cores;
     out->roofline_ns = CPS_MAX(pe_ns, mem_ns) / cores;
     out->bound = pe_ns > mem_ns ? "compute" : "memory";

@@ -149,6 +149,7 @@ typedef struct cps_tfunc {
     const char *name;   /* leaf name */
     const char *target; /* target name */
     int core, cores;
+    bool split; /* traced for each core: its cores do different parts; not part of the text */
     CPS_VEC(cps_tbuf) bufs; /* [0] unused; HBM arguments first, in operand order */
     CPS_VEC(cps_tview) views;
     CPS_VEC(cps_tinst) insts;

@@ -75,9 +75,12 @@ static bool
 kind_of(const cps_json *set, const char *type, cps_varkind *out)
 {
     const char *kind = text(set, "kind"), *own = text(cps_json_get(set, "copse"), "kind");
-    for (int i = CPS_VAR_INPUT; kind && i <= CPS_VAR_DATA; i++) {
-        bool inout = i == CPS_VAR_INOUT, want = own && !strcmp(own, "inout");
-        if (inout == want && !strcmp(cps_bvars[i].kind, kind) &&
+    // two kinds are spelled as others are, and say so
+    int said = !own ? -1 : !strcmp(own, "inout") ? CPS_VAR_INOUT : !strcmp(own, "shared") ? CPS_VAR_SHARED : -1;
+    for (int i = CPS_VAR_INPUT; kind && i <= CPS_VAR_SHARED; i++) {
+        if (said >= 0 ? i != said : i == CPS_VAR_INOUT || i == CPS_VAR_SHARED)
+            continue;
+        if (!strcmp(cps_bvars[i].kind, kind) &&
             !strcmp(cps_bvars[i].type, type)) {
             *out = (cps_varkind)i;
             return true;

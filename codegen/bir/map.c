@@ -59,7 +59,7 @@ const unsigned cps_bset_count = cps_countof(cps_bsets);
 const unsigned cps_bfix_count = cps_countof(cps_bfixes);
 const unsigned cps_bsame_count = cps_countof(cps_bsames);
 
-const cps_bvar_row cps_bvars[CPS_VAR_DATA + 1] = {
+const cps_bvar_row cps_bvars[CPS_VAR_SHARED + 1] = {
 #define BIR_VAR(id, kind, type) [CPS_VAR_##id] = {kind, type},
 #include "codegen/bir/map.def"
 };

@@ -81,7 +81,7 @@ extern const cps_bfix_row cps_bfixes[];
 extern const cps_bsame_row cps_bsames[];
 extern const unsigned cps_binsn_count, cps_bwith_count, cps_barg_count, cps_bset_count,
     cps_bfix_count, cps_bsame_count;
-extern const cps_bvar_row cps_bvars[CPS_VAR_DATA + 1];
+extern const cps_bvar_row cps_bvars[CPS_VAR_SHARED + 1];
 extern const cps_barch_row cps_barchs[CPS_GENS];
 
 /* The companion of a record on a side: its insn, or NONE. */

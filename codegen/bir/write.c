@@ -476,6 +476,8 @@ print_variable(writer *w, uint32_t i)
         bytes *= v->dim[k];
     if (v->kind == CPS_VAR_INOUT)
         cps_bn_add(own, "kind", STR("inout"));
+    if (v->kind == CPS_VAR_SHARED)
+        cps_bn_add(own, "kind", STR("shared"));
     if (cps_bmap_dtype(cps_bmap_dtype_name(v->dtype)) != v->dtype)
         cps_bn_add(own, "dtype", STR(cps_dtype_name(v->dtype)));
     if (bytes != v->bytes)

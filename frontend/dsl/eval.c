@@ -264,7 +264,10 @@ word(cps_eval *ev, const char *s, cps_cv *out)
     else if (cps_streq(s, "P"))
         *out = cps_cv_int(128);
     else if (cps_streq(s, "core"))
+    {
+        ev->split = true;
         *out = cps_cv_int(ev->c.core);
+    }
     else if (cps_streq(s, "cores"))
         *out = cps_cv_int(ev->c.cores);
     else if (cps_streq(s, "ranks"))

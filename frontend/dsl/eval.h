@@ -252,6 +252,7 @@ struct cps_eval {
     int64_t steps;
     uint32_t failed;  /* errors reported through cps_eval_error */
     bool stopped;     /* a limit was reached: everything fails from now on */
+    bool split;       /* what was evaluated depends on the core */
     cps_cv ret;      /* of CPS_FLOW_RETURN */
     CPS_VEC(cps_trail) trail;
     /* private */

@@ -162,12 +162,13 @@ conditional(cps_eval *ev, const cps_ast_if *n)
 
 // Iterations lo..hi of the count are this core's.
 static void
-core_share(const cps_eval *ev, const cps_ast_bind *b, int64_t count, int64_t *lo, int64_t *hi)
+core_share(cps_eval *ev, const cps_ast_bind *b, int64_t count, int64_t *lo, int64_t *hi)
 {
     *lo = 0;
     *hi = count;
     if (!b->across.sym)
         return;
+    ev->split = true;
     int64_t each = count / ev->c.cores, more = count % ev->c.cores;
     *lo = each * ev->c.core + CPS_MIN(more, ev->c.core);
     *hi = *lo + each + (ev->c.core < more);

@@ -380,6 +380,7 @@ cps_dsl_trace(cps_arena *a, const cps_trace_opts *o, cps_diags *d)
     cps_eval_pop(&t.ev, scope);
     cps_tr_close_all(&t);
     ok = ok && t.ev.failed == 0 && cps_diags_errors(d) == before;
+    t.f->split = t.ev.split;
     if (ok)
         prepend(&t);
 #ifdef CPS_TEST_BUILD

@@ -350,11 +350,8 @@ barrier(cps_tracer *t, const cps_ast_call *c)
 {
     if (c->n)
         return cps_eval_error(&t->ev, CPS_E5122, c->head.span, "barrier() takes no operands");
-    if (t->ev.c.cores > 1)
-        return cps_eval_error(
-            &t->ev, CPS_E5122, c->head.span,
-            "tile programs have no instruction that waits for the other core");
-    (void)cps_tr_begin(t, CPS_T_FENCE, NULL); // one core: its own order is all there is
+    t->ev.split = true;
+    (void)cps_tr_begin(t, t->ev.c.cores > 1 ? CPS_T_CORE_BARRIER : CPS_T_FENCE, NULL);
     return true;
 }
 

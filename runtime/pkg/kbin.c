@@ -9,6 +9,7 @@ const char *const cps_verdict_names[CPS_VERDICTS] = {"open", "proved", "refuted"
 const char *const cps_pkg_kinds[CPS_VARKINDS] = {
     [CPS_VAR_SB] = "state-buffer", [CPS_VAR_INPUT] = "input", [CPS_VAR_OUTPUT] = "output",
     [CPS_VAR_INOUT] = "inout",     [CPS_VAR_TMP] = "tmp-buf", [CPS_VAR_DATA] = "file",
+    [CPS_VAR_SHARED] = "shared-buf",
 };
 
 const char *const cps_pkg_ops[CPS_DESCOPS] = {

@@ -20,7 +20,8 @@ typedef enum cps_varkind {
     CPS_VAR_OUTPUT,
     CPS_VAR_INOUT,
     CPS_VAR_TMP,    /* private HBM of the kernel */
-    CPS_VAR_DATA    /* constants carried by the kernel (lists, identities) */
+    CPS_VAR_DATA,   /* constants carried by the kernel (lists, identities) */
+    CPS_VAR_SHARED  /* HBM that both cores of a pair see, of the kernel's own */
 } cps_varkind;
 
 typedef struct cps_kvar {
@@ -104,6 +105,7 @@ typedef struct cps_kbin {
     const char *target;
     cps_gen gen;
     int core, cores;
+    struct cps_kbin *peer;          /* core 0 of 2: the kernel of core 1; else NULL */
     cps_kstream stream[CPS_ENGINES];
     CPS_VEC(cps_kvar) vars;         /* [0] is "sb" */
     CPS_VEC(cps_kdesc) descs;
@@ -118,7 +120,7 @@ uint32_t cps_kbin_var(const cps_kbin *k, const char *name); /* id, or UINT32_MAX
  * described in `why`. Readers and the simulator rely on it. */
 bool cps_kbin_check(const cps_kbin *k, cps_buf *why);
 
-/* Files of one kernel folder: {pe,act,pool,dve,sp}.bin, dma.json, reloc.json, kernel.json,
+/* Files of one kernel folder (of a pair: of core0/ and core1/ in it): {pe,act,pool,dve,sp}.bin, dma.json, reloc.json, kernel.json,
  * kernel.cas (listing), data.bin when there are constants. Deterministic bytes. Block spans are of
  * a session and not kept: the places of the trigger bundles are. Blocks come back by engine. False
  * with errno on I/O failure. */

@@ -182,6 +182,10 @@ cps_kbin_check(const cps_kbin *k, cps_buf *why)
         return bad(why, "bad kernel name");
     if (k->cores < 1 || k->cores > 16 || k->core < 0 || k->core >= k->cores)
         return bad(why, "core %d of %d", k->core, k->cores);
+    if (k->peer && (k->core != 0 || k->cores != 2 || k->peer->core != 1 || k->peer->cores != 2 ||
+                    k->peer->gen != k->gen || k->peer->peer))
+        return bad(why, "core %d of %d is paired with core %d of %d", k->core, k->cores,
+                   k->peer->core, k->peer->cores);
     for (int e = 0; e < CPS_ENGINES; e++) {
         const cps_kstream *s = &k->stream[e];
         if (s->code.n > CPS_PKG_BUNDLES)
@@ -206,5 +210,5 @@ cps_kbin_check(const cps_kbin *k, cps_buf *why)
         if (!check_reloc(k, i, why))
             return false;
     }
-    return true;
+    return !k->peer || cps_kbin_check(k->peer, why);
 }

@@ -3,7 +3,7 @@
  * each count is compared with what is left, and the result passes cps_kbin_check. */
 #include "runtime/pkg/kbin_priv.h"
 
-#define MAGIC "cpskbin2"
+#define MAGIC "cpskbin3"
 
 /* ---- writing ---- */
 
@@ -44,10 +44,9 @@ pack_stream(const cps_kstream *s, cps_buf *b)
     }
 }
 
-void
-cps_kbin_pack(const cps_kbin *k, cps_buf *b)
+static void
+pack_core(const cps_kbin *k, cps_buf *b)
 {
-    cps_buf_put(b, MAGIC, 8);
     pstr(b, k->name);
     pstr(b, k->target);
     p32(b, (uint32_t)k->gen);
@@ -121,6 +120,16 @@ cps_kbin_pack(const cps_kbin *k, cps_buf *b)
     p32(b, (uint32_t)s->psum_banks);
     p32(b, (uint32_t)s->semaphores);
     p32(b, (uint32_t)s->races | (uint32_t)s->deadlock << 8);
+}
+
+void
+cps_kbin_pack(const cps_kbin *k, cps_buf *b)
+{
+    cps_buf_put(b, MAGIC, 8);
+    p32(b, k->peer != NULL);
+    pack_core(k, b);
+    if (k->peer)
+        pack_core(k->peer, b);
 }
 
 /* ---- reading: once something is wrong, everything reads as zero ---- */
@@ -313,6 +322,36 @@ unpack_relocs(rd *r, cps_kbin *k)
     }
 }
 
+static cps_kbin *
+unpack_core(rd *r)
+{
+    cps_kbin *k = cps_new(r->a, cps_kbin);
+    k->arena = r->a;
+    k->name = gstr(r);
+    k->target = gstr(r);
+    k->gen = (cps_gen)gint(r, CPS_GENS - 1);
+    k->core = gint(r, 1024);
+    k->cores = gint(r, 1024);
+    unpack_vars(r, k);
+    unpack_descs(r, k);
+    for (int e = 0; e < CPS_ENGINES; e++)
+        unpack_stream(r, k, &k->stream[e]);
+    unpack_relocs(r, k);
+    cps_kstats *s = &k->stats;
+    s->flops = g64(r);
+    s->hbm_bytes = g64(r);
+    s->pe_flops_ps = g64(r);
+    for (int e = 0; e < CPS_ENGINES; e++)
+        s->engine_min_ps[e] = g64(r);
+    s->sbuf_peak = g64(r);
+    s->psum_banks = (int)g32(r);
+    s->semaphores = (int)g32(r);
+    uint32_t proof = g32(r);
+    s->races = (uint8_t)CPS_MIN(proof & 0xFF, CPS_PROOF_FAILS);
+    s->deadlock = (uint8_t)CPS_MIN(proof >> 8 & 0xFF, CPS_PROOF_FAILS);
+    return k;
+}
+
 cps_kbin *
 cps_kbin_unpack(cps_arena *a, const void *bytes, size_t n, const char **why)
 {
@@ -321,30 +360,10 @@ cps_kbin_unpack(cps_arena *a, const void *bytes, size_t n, const char **why)
     *why = "not a packed kernel";
     if (!magic || memcmp(magic, MAGIC, 8) != 0)
         return NULL;
-    cps_kbin *k = cps_new(a, cps_kbin);
-    k->arena = a;
-    k->name = gstr(&r);
-    k->target = gstr(&r);
-    k->gen = (cps_gen)gint(&r, CPS_GENS - 1);
-    k->core = gint(&r, 1024);
-    k->cores = gint(&r, 1024);
-    unpack_vars(&r, k);
-    unpack_descs(&r, k);
-    for (int e = 0; e < CPS_ENGINES; e++)
-        unpack_stream(&r, k, &k->stream[e]);
-    unpack_relocs(&r, k);
-    cps_kstats *s = &k->stats;
-    s->flops = g64(&r);
-    s->hbm_bytes = g64(&r);
-    s->pe_flops_ps = g64(&r);
-    for (int e = 0; e < CPS_ENGINES; e++)
-        s->engine_min_ps[e] = g64(&r);
-    s->sbuf_peak = g64(&r);
-    s->psum_banks = (int)g32(&r);
-    s->semaphores = (int)g32(&r);
-    uint32_t proof = g32(&r);
-    s->races = (uint8_t)CPS_MIN(proof & 0xFF, CPS_PROOF_FAILS);
-    s->deadlock = (uint8_t)CPS_MIN(proof >> 8 & 0xFF, CPS_PROOF_FAILS);
+    bool pair = gint(&r, 1);
+    cps_kbin *k = unpack_core(&r);
+    if (pair)
+        k->peer = unpack_core(&r);
     *why = "cut off or malformed";
     if (r.bad || r.n != 0)
         return NULL;

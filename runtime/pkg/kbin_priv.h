@@ -6,7 +6,7 @@
 #include "runtime/pkg/kbin.h"
 
 enum {
-    CPS_VARKINDS = CPS_VAR_DATA + 1,
+    CPS_VARKINDS = CPS_VAR_SHARED + 1,
     CPS_DESCOPS = CPS_DESC_TRANSPOSE + 1,
     CPS_PKG_APERTURE = 0x02000000, /* 128 partitions << 18 */
     CPS_PKG_QUEUE_NAME = 31,       /* bytes of char[32] in the trigger record */

@@ -285,8 +285,8 @@ read_dma(reader *r)
     return true;
 }
 
-cps_kbin *
-cps_kbin_read(cps_arena *a, const char *dir, cps_diags *d)
+static cps_kbin *
+read_core(cps_arena *a, const char *dir, cps_diags *d)
 {
     cps_kbin first = {.arena = a};
     reader r = {.k = &first, .scratch = cps_arena_create(), .d = d, .dir = dir};
@@ -299,4 +299,22 @@ cps_kbin_read(cps_arena *a, const char *dir, cps_diags *d)
     cps_buf_fini(&why);
     cps_arena_destroy(r.scratch);
     return ok ? r.k : NULL;
+}
+
+cps_kbin *
+cps_kbin_read(cps_arena *a, const char *dir, cps_diags *d)
+{
+    const char *first = cps_path_join(a, dir, "core0"), *second = cps_path_join(a, dir, "core1");
+    if (!cps_path_exists(first))
+        return read_core(a, dir, d);
+    cps_kbin *k = read_core(a, first, d), *peer = k ? read_core(a, second, d) : NULL;
+    if (!peer)
+        return NULL;
+    k->peer = peer;
+    cps_buf why = {0};
+    bool ok = cps_kbin_check(k, &why);
+    if (!ok)
+        cps_error(d, CPS_E8012, CPS_NOSPAN, "'%s': %s", dir, why.data);
+    cps_buf_fini(&why);
+    return ok ? k : NULL;
 }

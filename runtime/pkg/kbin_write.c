@@ -144,8 +144,8 @@ write_kernel(const cps_kbin *k, cps_buf *out)
     cps_jsonw_done(&w);
 }
 
-void
-cps_kbin_listing(const cps_kbin *k, cps_buf *out)
+static void
+listing(const cps_kbin *k, cps_buf *out)
 {
     cps_buf_printf(out, "// kernel %s, target %s, core %d of %d\n", k->name, k->target, k->core,
                    k->cores);
@@ -165,7 +165,17 @@ cps_kbin_listing(const cps_kbin *k, cps_buf *out)
 }
 
 void
-cps_kbin_files(const cps_kbin *k, const char *folder, cps_pfiles *out)
+cps_kbin_listing(const cps_kbin *k, cps_buf *out)
+{
+    listing(k, out);
+    if (!k->peer)
+        return;
+    cps_buf_putc(out, '\n');
+    listing(k->peer, out);
+}
+
+static void
+add_files(const cps_kbin *k, const char *folder, cps_pfiles *out)
 {
     cps_arena *a = out->arena;
     cps_buf b = {0};
@@ -174,7 +184,7 @@ cps_kbin_files(const cps_kbin *k, const char *folder, cps_pfiles *out)
                        cps_arena_printf(a, "%s%s.bin", folder, cps_engine_name((cps_engine)e)),
                        k->stream[e].code.data, (size_t)k->stream[e].code.n * CPS_BUNDLE_BYTES);
     void (*const text[])(const cps_kbin *, cps_buf *) = {cps_pkg_dma_write, write_relocs,
-                                                         write_kernel, cps_kbin_listing};
+                                                         write_kernel, listing};
     const char *const names[] = {"dma.json", "reloc.json", "kernel.json", "kernel.cas"};
     for (unsigned i = 0; i < cps_countof(text); i++) {
         b.n = 0;
@@ -194,11 +204,24 @@ cps_kbin_files(const cps_kbin *k, const char *folder, cps_pfiles *out)
     cps_buf_fini(&b);
 }
 
+void
+cps_kbin_files(const cps_kbin *k, const char *folder, cps_pfiles *out)
+{
+    if (!k->peer) {
+        add_files(k, folder, out);
+        return;
+    }
+    add_files(k, cps_arena_printf(out->arena, "%score0/", folder), out);
+    add_files(k->peer, cps_arena_printf(out->arena, "%score1/", folder), out);
+}
+
 bool
 cps_kbin_write(const cps_kbin *k, const char *dir)
 {
     cps_pfiles f = {.arena = cps_arena_create()};
     bool ok = cps_mkdirs(dir);
+    for (int c = 0; c < 2 && ok && k->peer; c++)
+        ok = cps_mkdirs(cps_path_join(f.arena, dir, c ? "core1" : "core0"));
     cps_kbin_files(k, "", &f);
     for (uint32_t i = 0; i < f.list.n && ok; i++)
         ok = cps_file_write(cps_path_join(f.arena, dir, f.list.data[i].name),

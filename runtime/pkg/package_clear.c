@@ -29,8 +29,14 @@ cps_package_clear(cps_arena *a, const char *dir)
             if (e->d_name[0] == '.')
                 continue;
             const char *sub = cps_path_join(a, kdir, e->d_name);
-            for (unsigned i = 0; i < cps_countof(kernel_files); i++)
+            static const char *const core[] = {"core0", "core1"};
+            for (unsigned i = 0; i < cps_countof(kernel_files); i++) {
                 unlink(cps_path_join(a, sub, kernel_files[i]));
+                for (unsigned k = 0; k < cps_countof(core); k++)
+                    unlink(cps_path_join(a, cps_path_join(a, sub, core[k]), kernel_files[i]));
+            }
+            for (unsigned k = 0; k < cps_countof(core); k++)
+                rmdir(cps_path_join(a, sub, core[k]));
             rmdir(sub);
         }
         if (d)

@@ -51,6 +51,14 @@ put_io(cps_jsonw *w, const cps_package *p, const char *key, const cps_pio *ios, 
     cps_jsonw_end_arr(w);
 }
 
+/* The name of a file in its kernel's folder. */
+static const char *
+in_folder(const cps_pfile *f)
+{
+    const char *at = strchr(f->name, '/'); // kernels/NAME/
+    return strchr(at + 1, '/') + 1;
+}
+
 /* SHA-256 of each file of a kernel's folder, by name. */
 static void
 put_digests(cps_jsonw *w, const cps_pfile *f, uint32_t n)
@@ -61,12 +69,11 @@ put_digests(cps_jsonw *w, const cps_pfile *f, uint32_t n)
     for (uint32_t done = 0; done < n; done++) {
         const cps_pfile *next = NULL;
         for (uint32_t i = 0; i < n; i++) {
-            const char *name = cps_path_base(f[i].name);
-            if (strcmp(name, last) > 0 &&
-                (!next || strcmp(name, cps_path_base(next->name)) < 0))
+            const char *name = in_folder(&f[i]);
+            if (strcmp(name, last) > 0 && (!next || strcmp(name, in_folder(next)) < 0))
                 next = &f[i];
         }
-        last = cps_path_base(next->name);
+        last = in_folder(next);
         cps_digest d = cps_digest_of(next->data, next->n);
         put_digest(w, last, &d);
     }
@@ -191,6 +198,8 @@ cps_package_render(cps_package *p, cps_rendered *out)
     uint32_t *first = cps_new_array(p->arena, uint32_t, p->kernels.n + 1);
     for (uint32_t i = 0; i < p->kernels.n; i++) {
         first[i] = out->files.list.n;
+        if (p->kernels.data[i].kbin->peer)
+            p->lnc = 2;
         cps_kbin_files(p->kernels.data[i].kbin,
                        cps_arena_printf(p->arena, "kernels/%s/", p->kernels.data[i].name),
                        &out->files);

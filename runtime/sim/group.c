@@ -63,10 +63,12 @@ group_core(const cps_sim *s, unsigned core)
 
 /* ---- loading ---- */
 
+/* Memory of both cores of a pair: arguments, and what their kernels declare so. */
 static bool
-argument(cps_varkind kind)
+common(cps_varkind kind)
 {
-    return kind == CPS_VAR_INPUT || kind == CPS_VAR_OUTPUT || kind == CPS_VAR_INOUT;
+    return kind == CPS_VAR_INPUT || kind == CPS_VAR_OUTPUT || kind == CPS_VAR_INOUT ||
+           kind == CPS_VAR_SHARED;
 }
 
 /* What both kernels of a pair name is one piece of memory. */
@@ -75,14 +77,21 @@ share(cps_sim *home, cps_sim *s)
 {
     for (uint32_t i = 1; i < s->vars.n; i++) {
         hbm_var *v = &s->vars.data[i];
-        uint32_t at = argument(v->v->kind) ? cps_kbin_var(home->k, v->v->name) : UINT32_MAX;
-        if (at == UINT32_MAX || !argument(home->vars.data[at].v->kind))
+        uint32_t at = common(v->v->kind) ? cps_kbin_var(home->k, v->v->name) : UINT32_MAX;
+        if (at == UINT32_MAX || !common(home->vars.data[at].v->kind))
             continue;
         hbm_var *h = &home->vars.data[at];
-        if (h->v->bytes != v->v->bytes)
+        bool own = v->v->kind == CPS_VAR_SHARED;
+        if (h->v->bytes != v->v->bytes || own != (h->v->kind == CPS_VAR_SHARED))
             return load_fail(s, NULL, CPS_E8207,
                              "'%s' has %lld bytes on core %u and %lld on core %u", v->v->name,
                              (long long)h->v->bytes, home->core, (long long)v->v->bytes, s->core);
+        if (own) {
+            free(v->data);
+            free(v->init);
+            v->data = h->data;
+            v->init = h->init;
+        }
         v->home = home;
         v->at = at;
         v->shared = h->shared = true;

@@ -40,7 +40,7 @@ load_drop(cps_sim *s)
         hbm_var *v = &s->vars.data[i];
         if (v->home)
             continue; // the other core's
-        if (v->v->kind == CPS_VAR_TMP)
+        if (v->v->kind == CPS_VAR_TMP || v->v->kind == CPS_VAR_SHARED)
             free(v->data);
         free(v->init);
     }
@@ -95,7 +95,7 @@ load_vars(cps_sim *s)
         if (v->v->kind == CPS_VAR_DATA) {
             v->data = (uint8_t *)(uintptr_t)v->v->data; // never written: checked per descriptor
             v->bound = v->defined = true;
-        } else if (v->v->kind == CPS_VAR_TMP && !s->timer) {
+        } else if ((v->v->kind == CPS_VAR_TMP || v->v->kind == CPS_VAR_SHARED) && !s->timer) {
             v->data = calloc(n ? n : 1, 1);
             v->init = calloc(n ? n : 1, 1);
             v->bound = v->clean = true;
@@ -296,7 +296,7 @@ cps_sim_bind(cps_sim *s, const char *name, void *data, size_t bytes, bool define
         hbm_var *v = &s->vars.data[i];
         if (strcmp(v->v->name, name) != 0)
             continue;
-        if (v->v->kind == CPS_VAR_DATA || v->v->kind == CPS_VAR_TMP) {
+        if (v->v->kind == CPS_VAR_DATA || v->v->kind == CPS_VAR_TMP || v->v->kind == CPS_VAR_SHARED) {
             cps_error(d, CPS_E8204, CPS_NOSPAN, "'%s' is the kernel's own", name);
             return false;
         }

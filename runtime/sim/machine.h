@@ -423,6 +423,20 @@ typedef struct hbm_var {
     bool shared;   /* the other core of the pair has it too */
 } hbm_var;
 
+/* Accesses to memory that both cores of a pair see, gathered for their proof (prove_pair.c). */
+typedef struct shared_access {
+    rect r; /* its variable as the home of the memory names it */
+    bool write;
+    const insn *by;
+} shared_access;
+
+typedef struct shared_log {
+    shared_access *data;
+    uint32_t n, cap;
+    cps_arena *arena;
+    bool full; /* some were left out */
+} shared_log;
+
 /* What races know of accesses; one for all cores of a group. */
 typedef struct racer {
     cps_arena *arena;
@@ -487,6 +501,7 @@ struct cps_sim {
     cps_sim *mate;    /* the core on the same HBM stack */
     cps_ps horizon;   /* when another core may act next: time goes no further alone */
     uint32_t vc0;     /* its first component of a clock */
+    shared_log *log;  /* while a pair is proved */
 
     /* races */
     racer own_racer, *race;
@@ -601,6 +616,7 @@ void race_reset(cps_sim *s);
 /* Whether the messages of a machine say which core they are about. */
 bool group_named(const cps_sim *s);
 const cps_sim *group_core(const cps_sim *s, unsigned core);
+void shared_note(cps_sim *s, const rect *r, bool write, const insn *by, uint32_t var);
 
 /* ---- exec.c ---- */
 bool run_begin(cps_sim *s, const cps_sim_opts *o, cps_diags *d);

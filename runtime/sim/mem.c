@@ -427,7 +427,7 @@ mem_reset(cps_sim *s)
     memset(s->psum_fresh, 0, LANES * PSUM_FRESH);
     for (uint32_t i = 0; i < s->vars.n; i++) {
         hbm_var *v = &s->vars.data[i];
-        if (v->v->kind == CPS_VAR_TMP && v->v->bytes <= POISON_MAX && !v->home)
+        if ((v->v->kind == CPS_VAR_TMP || v->v->kind == CPS_VAR_SHARED) && v->v->bytes <= POISON_MAX && !v->home)
             memset(v->data, 0xFF, (size_t)v->v->bytes);
         if (v->init && !v->clean && !v->home)
             memset(v->init, 0, (size_t)v->v->bytes);

@@ -286,6 +286,8 @@ access_cells(cps_sim *s, const rect *r, bool write, who *w)
         const hbm_var *v = &s->vars.data[r->var];
         if (v->quiet && !write)
             return; // found by measurement: a weight's cells gather every read of the kernel
+        if (s->log && v->shared)
+            shared_note(s, r, write, w->by, r->var);
         int64_t g = v->granule;
         rect there = *r; // as its home names it
         if (v->home && s->peer)

@@ -104,6 +104,9 @@ typedef struct cps_proof {
  * with the diagnostics of a run (E8301, E8303). */
 bool cps_sim_prove(cps_sim *s, cps_proof *out, cps_diags *d);
 
+/* Of the logical core whose first core is `core`: each of its cores, and what they share. */
+bool cps_sim_group_prove(cps_sim_group *g, unsigned core, cps_proof *out, cps_diags *d);
+
 /* What happened in the last traced run: instructions in the order of their starts, then transfers
  * in the order of their triggers. Times in picoseconds since the machine started. */
 typedef struct cps_sim_event {

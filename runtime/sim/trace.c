@@ -1,4 +1,4 @@
-/* Timeline in the Chrome / Perfetto trace format. Processes group the tracks: engines (one
+/* Timeline in the Chrome / Perfetto trace format. Processes group the tracks of a core: engines (one
  * thread each; waits stand before the instruction that waited), DMA queues (a thread per
  * transfer that is under way at once, phases nested), counters for memory and rates, counters
  * for semaphores. Arrows go from who raised a semaphore to who waited for it. Times in
@@ -7,15 +7,23 @@
 
 #include <stdio.h>
 
-enum { PID_ENGINE = 1, PID_DMA, PID_RATE, PID_SEM, LANES_MAX = 64, WINDOWS = 400 };
+enum { PID_ENGINE = 1, PID_DMA, PID_RATE, PID_SEM, PIDS = 4, LANES_MAX = 64, WINDOWS = 400 };
 
 struct cps_trace {
     cps_buf out;
     cps_symtab *queues; /* name to track, over all kernels */
     uint8_t lanes[256]; /* of each queue, named so far */
     uint64_t arrows;
+    unsigned cores; /* whose processes have names */
     bool done;
 };
+
+/* A process of the core. */
+static unsigned
+pid_of(const cps_sim *s, unsigned kind)
+{
+    return kind + PIDS * s->core;
+}
 
 /* ---- pieces of JSON ---- */
 
@@ -129,7 +137,7 @@ put_engine_slices(cps_trace *t, const cps_sim *s, const view *v, const char *nam
         const rec_insn *r = &s->rec->insn.data[k];
         unsigned tid = r->by->engine + 1u;
         if (r->ready > r->turn) {
-            open_slice(out, PID_ENGINE, tid, "wait", "stall", r->turn + shift,
+            open_slice(out, pid_of(s, PID_ENGINE), tid, "wait", "stall", r->turn + shift,
                        r->ready - r->turn);
             cps_buf_puts(out, "\"for\":");
             put_text(out, view_source_name(s, v, view_source(s, v, r->freed_by)));
@@ -142,12 +150,12 @@ put_engine_slices(cps_trace *t, const cps_sim *s, const view *v, const char *nam
             cps_buf_puts(out, "}}");
         }
         if (r->own > r->ready)
-            put_slice(out, PID_ENGINE, tid, time_rows[TIME_OWN].name, "stall", r->ready + shift,
+            put_slice(out, pid_of(s, PID_ENGINE), tid, time_rows[TIME_OWN].name, "stall", r->ready + shift,
                       r->own - r->ready);
         if (r->start > r->own)
-            put_slice(out, PID_ENGINE, tid, time_rows[TIME_PORT].name, "stall", r->own + shift,
+            put_slice(out, pid_of(s, PID_ENGINE), tid, time_rows[TIME_PORT].name, "stall", r->own + shift,
                       r->start - r->own);
-        open_slice(out, PID_ENGINE, tid, cps_insns[r->by->id].name, name, r->start + shift,
+        open_slice(out, pid_of(s, PID_ENGINE), tid, cps_insns[r->by->id].name, name, r->start + shift,
                    r->free - r->start);
         put_insn(s, r->by, out);
         if (r->warm)
@@ -159,22 +167,24 @@ put_engine_slices(cps_trace *t, const cps_sim *s, const view *v, const char *nam
 /* ---- transfers ---- */
 
 static unsigned
-queue_track(cps_trace *t, const char *name)
+queue_track(cps_trace *t, const cps_sim *s, const char *name)
 {
-    cps_sym id = cps_sym_intern(t->queues, name);
+    char key[64];
+    snprintf(key, sizeof key, "%u %s", s->core, name);
+    cps_sym id = cps_sym_intern(t->queues, key);
     return CPS_MIN((unsigned)id, (unsigned)cps_countof(t->lanes) - 1);
 }
 
 static unsigned
-lane_tid(cps_trace *t, const char *name, unsigned lane)
+lane_tid(cps_trace *t, const cps_sim *s, const char *name, unsigned lane)
 {
-    unsigned track = queue_track(t, name), tid = track * LANES_MAX + lane;
+    unsigned track = queue_track(t, s, name), tid = track * LANES_MAX + lane;
     if (lane >= t->lanes[track]) {
         cps_buf b = {0};
         cps_buf_puts(&b, name);
         if (lane)
             cps_buf_printf(&b, " +%u", lane);
-        put_meta(&t->out, "thread_name", PID_DMA, tid, b.data);
+        put_meta(&t->out, "thread_name", pid_of(s, PID_DMA), tid, b.data);
         cps_buf_fini(&b);
         t->lanes[track] = (uint8_t)(lane + 1);
     }
@@ -194,7 +204,7 @@ lanes_of(cps_trace *t, const cps_sim *s)
         while (lane + 1 < LANES_MAX && until[x->queue][lane] > x->issue)
             lane++;
         until[x->queue][lane] = x->seen;
-        tid[k] = lane_tid(t, s->queues.data[x->queue].name, lane);
+        tid[k] = lane_tid(t, s, s->queues.data[x->queue].name, lane);
     }
     return tid;
 }
@@ -208,7 +218,7 @@ put_transfers(cps_trace *t, const cps_sim *s, const uint32_t *tid, const char *n
     for (uint32_t k = 0; k < s->rec->xfer.n; k++) {
         const rec_xfer *x = &s->rec->xfer.data[k];
         cps_ps first = x->first < 0 ? x->last : x->first;
-        open_slice(out, PID_DMA, tid[k], way[x->from_var + 2 * x->to_var], name,
+        open_slice(out, pid_of(s, PID_DMA), tid[k], way[x->from_var + 2 * x->to_var], name,
                    x->issue + shift, x->seen - x->issue);
         put_insn(s, x->by, out);
         cps_buf_printf(out,
@@ -216,9 +226,9 @@ put_transfers(cps_trace *t, const cps_sim *s, const uint32_t *tid, const char *n
                        "\"held_by_issue_ps\":%lld}}",
                        cps_engine_name((cps_engine)x->by->engine), (long long)x->bytes,
                        x->ndesc, (long long)(x->issue - x->trigger));
-        put_slice(out, PID_DMA, tid[k], "start", "dma", x->issue + shift, first - x->issue);
-        put_slice(out, PID_DMA, tid[k], "move", "dma", first + shift, x->last - first);
-        put_slice(out, PID_DMA, tid[k], "receipt", "dma", x->last + shift, x->seen - x->last);
+        put_slice(out, pid_of(s, PID_DMA), tid[k], "start", "dma", x->issue + shift, first - x->issue);
+        put_slice(out, pid_of(s, PID_DMA), tid[k], "move", "dma", first + shift, x->last - first);
+        put_slice(out, pid_of(s, PID_DMA), tid[k], "receipt", "dma", x->last + shift, x->seen - x->last);
     }
 }
 
@@ -232,32 +242,32 @@ put_arrows(cps_trace *t, const cps_sim *s, const uint32_t *tid, cps_ps shift)
             continue;
         t->arrows++;
         if (from & REC_XFER)
-            put_arrow(t, 's', PID_DMA, tid[from & ~REC_XFER],
+            put_arrow(t, 's', pid_of(s, PID_DMA), tid[from & ~REC_XFER],
                       view_xfer(s, from)->issue + shift);
         else
-            put_arrow(t, 's', PID_ENGINE, s->rec->insn.data[from].by->engine + 1u,
+            put_arrow(t, 's', pid_of(s, PID_ENGINE), s->rec->insn.data[from].by->engine + 1u,
                       s->rec->insn.data[from].start + shift);
-        put_arrow(t, 'f', PID_ENGINE, r->by->engine + 1u, r->start + shift);
+        put_arrow(t, 'f', pid_of(s, PID_ENGINE), r->by->engine + 1u, r->start + shift);
     }
 }
 
 /* ---- counters ---- */
 
 static void
-put_series(cps_buf *out, const char *name, const series *p, cps_ps shift)
+put_series(const cps_sim *s, cps_buf *out, const char *name, const series *p, cps_ps shift)
 {
     for (uint32_t k = 0; k < p->n; k++)
-        put_counter(out, PID_RATE, name, p->data[k].t + shift, "bytes", (double)p->data[k].v);
+        put_counter(out, pid_of(s, PID_RATE), name, p->data[k].t + shift, "bytes", (double)p->data[k].v);
 }
 
 /* Mean over equal windows of the run. */
 static void
-put_windows(cps_buf *out, const view *v, const char *name, const char *key, const double *sum,
-            double scale, cps_ps shift)
+put_windows(const cps_sim *s, cps_buf *out, const view *v, const char *name, const char *key,
+            const double *sum, double scale, cps_ps shift)
 {
     double wide = (double)(v->end - v->begin) / WINDOWS;
     for (unsigned w = 0; w <= WINDOWS && wide > 0; w++)
-        put_counter(out, PID_RATE, name, v->begin + (cps_ps)(wide * w) + shift, key,
+        put_counter(out, pid_of(s, PID_RATE), name, v->begin + (cps_ps)(wide * w) + shift, key,
                     w < WINDOWS ? floor(1000 * scale * sum[w] / wide) / 1000 : 0);
 }
 
@@ -290,16 +300,32 @@ put_rates(cps_trace *t, cps_sim *s, const view *v, cps_ps shift)
             spread(v, x->first, x->last, (double)x->bytes, bytes);
     }
     // one MAC for each of 128 x 128 cells and cycle is the peak
-    put_windows(&t->out, v, "PE busy", "percent", busy, 100, shift);
-    put_windows(&t->out, v, "PE of peak", "percent", macs,
+    put_windows(s, &t->out, v, "PE busy", "percent", busy, 100, shift);
+    put_windows(s, &t->out, v, "PE of peak", "percent", macs,
                 100e6 / (128.0 * 128.0 * s->t->pe_mhz), shift);
-    put_windows(&t->out, v, "DMA rate", "GB/s", bytes, 1000, shift);
-    put_series(&t->out, "DMA bytes in flight", view_flight(s), shift);
-    put_series(&t->out, "SBUF bytes in use", view_usage(s, 0), shift);
-    put_series(&t->out, "PSUM bytes in use", view_usage(s, 1), shift);
+    put_windows(s, &t->out, v, "DMA rate", "GB/s", bytes, 1000, shift);
+    put_series(s, &t->out, "DMA bytes in flight", view_flight(s), shift);
+    put_series(s, &t->out, "SBUF bytes in use", view_usage(s, 0), shift);
+    put_series(s, &t->out, "PSUM bytes in use", view_usage(s, 1), shift);
 }
 
 /* ---- the file ---- */
+
+/* Names the processes of a core; those of the first one are what they are alone. */
+static void
+name_processes(cps_trace *t, unsigned core)
+{
+    static const char *const names[PIDS] = {"NeuronCore engines", "DMA queues", "memory and rates",
+                                            "semaphores"};
+    for (unsigned k = core ? 0 : 1; k < PIDS; k++) { // the first name of all opens the file
+        char name[40];
+        snprintf(name, sizeof name, core ? "core %u: %s" : "%.0u%s", core, names[k]);
+        put_meta(&t->out, "process_name", PIDS * core + k + 1, 0, name);
+    }
+    for (int e = 0; e < CPS_ENGINES; e++)
+        put_meta(&t->out, "thread_name", PIDS * core + PID_ENGINE, (unsigned)e + 1,
+                 cps_engine_name((cps_engine)e));
+}
 
 cps_trace *
 cps_trace_create(void)
@@ -312,12 +338,8 @@ cps_trace_create(void)
                  "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n"
                  "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":1,\"tid\":0,\"args\":"
                  "{\"name\":\"NeuronCore engines\"}}");
-    put_meta(&t->out, "process_name", PID_DMA, 0, "DMA queues");
-    put_meta(&t->out, "process_name", PID_RATE, 0, "memory and rates");
-    put_meta(&t->out, "process_name", PID_SEM, 0, "semaphores");
-    for (int e = 0; e < CPS_ENGINES; e++)
-        put_meta(&t->out, "thread_name", PID_ENGINE, (unsigned)e + 1,
-                 cps_engine_name((cps_engine)e));
+    name_processes(t, 0);
+    t->cores = 1;
     return t;
 }
 
@@ -346,6 +368,8 @@ cps_trace_add(cps_trace *t, cps_sim *s, const char *name, int64_t offset_ps)
     const view *v = view_of(s);
     if (!v || t->done)
         return;
+    while (t->cores <= s->core)
+        name_processes(t, t->cores++);
     const uint32_t *tid = lanes_of(t, s);
     put_engine_slices(t, s, v, name, offset_ps);
     put_transfers(t, s, tid, name, offset_ps);
@@ -355,6 +379,6 @@ cps_trace_add(cps_trace *t, cps_sim *s, const char *name, int64_t offset_ps)
         const rec_sem *c = &s->rec->sem.data[k];
         char label[16];
         snprintf(label, sizeof label, "%c[%u]", c->sem < SEMS ? 'S' : 'E', c->sem % SEMS);
-        put_counter(&t->out, PID_SEM, label, c->t + offset_ps, "value", (double)c->value);
+        put_counter(&t->out, pid_of(s, PID_SEM), label, c->t + offset_ps, "value", (double)c->value);
     }
 }

@@ -31,7 +31,7 @@ bind_like(const cps_sim *s, cps_sim *m, cps_arena *a, cps_diags *d)
         cps_varkind kind = v->v->kind;
         size_t n = (size_t)v->v->bytes;
         void *data = v->data;
-        if (kind == CPS_VAR_DATA || kind == CPS_VAR_TMP)
+        if (kind == CPS_VAR_DATA || kind == CPS_VAR_TMP || kind == CPS_VAR_SHARED)
             continue;
         if (kind != CPS_VAR_INPUT) {
             data = cps_arena_raw(a, n + 1);
@@ -74,6 +74,8 @@ try_row(const cps_sim *s, const whatif_row *row)
 unsigned
 whatif(cps_sim *s, const view *v, hint *out)
 {
+    if (group_named(s))
+        return 0; // one core of several would run without the others
     cps_ps weight[cps_countof(rows)], all = v->end - v->begin;
     bool tried[cps_countof(rows)] = {false};
     unsigned n = 0;

@@ -1,0 +1,116 @@
+"""Two cores of a logical core: kernels compiled to a pair, run in one time with shared memory, with the checks on."""
+import json
+from util import *
+
+LEAF = """op flip(x[T, N]) -> y[T, N] {
+    y = x;
+}
+
+leaf flip_cores for flip on trn2, trn3 {
+    cost hbm: 2 * bytes(x) + 2 * bytes(y);
+    cases (T: 256, N: 64);
+
+    hbm t[T, N]: bf16;
+    for a in tiles(T, P) across cores {
+        sbuf u[a, N] <- x[a, :];
+        t[a, :] <- u;
+    }
+    barrier();
+    for b in tiles(N, 32) across cores {
+        for a in tiles(T, P) {
+            sbuf v[a, b] <- t[a, b];
+            y[a, b] <- v;
+        }
+    }
+}
+"""
+with open(f"{TMP}/flip.cps", "w") as f:
+    f.write(LEAF)
+with open(f"{TMP}/race.cps", "w") as f:
+    f.write(LEAF.replace("    barrier();\n", ""))
+with open(f"{TMP}/both.cps", "w") as f:  # both cores write all of y
+    f.write(LEAF.replace("for b in tiles(N, 32) across cores", "for b in tiles(N, 32)"))
+
+
+def run(lnc, *args, target="trn2"):
+    out = f"{TMP}/io{lnc}"
+    r = copse("kernel", "run", *args, "--target", target, "--no-cache", "--compare", "ref", "--logical-nc-config", lnc,
+              "--save-io", out, "--report", f"{TMP}/r{lnc}.json")
+    check(r.returncode == 0, f"{args} on {lnc} cores: {r.stderr.decode()[:600]}")
+    rep = json.load(open(f"{TMP}/r{lnc}.json"))
+    check(rep["checks"] == {"bounds": 0, "races": 0, "uninit": 0}, f"{args}: {rep['checks']}")
+    return rep, {k: v for k, v in tree(out).items() if k.startswith("out_")}
+
+
+# The same results as one core's, byte for byte, in less time; the work is divided.
+for args, target in [(("softmax", "--dims", "T=512,N=1024"), "trn2"),
+                     (("softmax", "--dims", "T=300,N=77", "--dtype", "fp32"), "trn3"),
+                     (("softmax", "--dims", "T=100,N=777"), "trn2"),
+                     (("matmul", "--dims", "M=512,K=512,N=512"), "trn2"),
+                     (("matmul", "--dims", "M=700,K=257,N=129", "--with", "bias"), "trn3"),
+                     (("rmsnorm", "--dims", "T=257,H=512"), "trn2"),
+                     (("flip", "-I", f"{TMP}/flip.cps", "--dims", "T=256,N=64"), "trn2")]:
+    one, a = run(1, *args, target=target)
+    two, b = run(2, *args, target=target)
+    check(a == b, f"{args}: two cores' results are not one core's")
+    check("cores" not in one and len(two["cores"]) == 2, f"{args}: a section for each core")
+    check(two["instructions"] == sum(c["instructions"] for c in two["cores"]), f"{args}: instructions are summed")
+    check(two["time_ns"] >= max(c["time_ns"] for c in two["cores"]), f"{args}: time is the last core's end")
+    if "T=100" not in args[2]:  # one tile: the second core has nothing to do
+        check(two["time_ns"] < one["time_ns"], f"{args}: {two['time_ns']} ns on two, {one['time_ns']} on one")
+        check(all(c["instructions"] for c in two["cores"]), f"{args}: both cores work")
+    else:
+        check(two["cores"][1]["instructions"] == 0, "a core without a share has no instruction")
+one, _ = run(1, "softmax", "--dims", "T=512,N=1024")
+two, _ = run(2, "softmax", "--dims", "T=512,N=1024")
+check(abs(two["roofline_ns"] - one["roofline_ns"] * 384 / 362 / 2) < 1e-6 * one["roofline_ns"],
+      "the roof of a pair: 362 B/ns each")
+
+# What one core uses and the other writes must be ordered by a barrier, and is found when compiling.
+for f, what in [("race", "'t' bytes"), ("both", "'y' bytes")]:
+    r = copse("kernel", "run", "flip", "-I", f"{TMP}/{f}.cps", "--dims", "T=256,N=64", "--logical-nc-config", 2)
+    text = r.stderr.decode()
+    check(r.returncode == 1 and "E8303" in text and "core 0 " in text and "core 1 " in text and what in text,
+          f"{f}: {r.returncode} {text[:400]}")
+    r = copse("kernel", "run", "flip", "-I", f"{TMP}/{f}.cps", "--dims", "T=256,N=64", "--compare", "ref")
+    check(r.returncode == 0, f"{f} on one core: {r.stderr.decode()[:300]}")
+
+# A package: a folder for each core, the same bytes again, run by `sim` and `run`; a process of the trace a core.
+for d in ("p", "q"):
+    r = copse("kernel", "compile", "flip", "-I", f"{TMP}/flip.cps", "--dims", "T=256,N=64", "--logical-nc-config", 2,
+              "-o", f"{TMP}/{d}")
+    check(r.returncode == 0, r.stderr.decode())
+check(tree(f"{TMP}/p") == tree(f"{TMP}/q"), "a cached pair gives the same package")
+files = set(tree(f"{TMP}/p"))
+for c in (0, 1):
+    k = f"kernels/flip_cores_0/core{c}/"
+    check({k + "sp.bin", k + "dma.json", k + "kernel.json"} <= files, f"{files}")
+    check((json.load(open(f"{TMP}/p/{k}kernel.json"))["core"]) == c, "kernel.json names its core")
+    check("PSEUDO_CORE_BARRIER" in open(f"{TMP}/p/{k}kernel.cas").read(), "both cores have the barrier")
+m = json.load(open(f"{TMP}/p/manifest.json"))
+check(m["target"]["lnc"] == 2 and "core1/sp.bin" in m["kernels"][0]["digests"], "the manifest says so")
+r = copse("sim", f"{TMP}/p", "--trace", f"{TMP}/t.json", "--summary", "--report", f"{TMP}/r.json")
+check(r.returncode == 0, r.stderr.decode()[:500])
+check(b"flip_cores_0, core 0" in r.stderr and b"flip_cores_0, core 1" in r.stderr, "a summary for each core")
+check(len(json.load(open(f"{TMP}/r.json"))["steps"][0]["cores"]) == 2, "steps have a section for each core")
+ev = json.load(open(f"{TMP}/t.json"))["traceEvents"]
+names = {e["pid"]: e["args"]["name"] for e in ev if e["ph"] == "M" and e["name"] == "process_name"}
+check(names[1] == "NeuronCore engines" and names[5] == "core 1: NeuronCore engines", f"{names}")
+met = [e for e in ev if e["ph"] == "X" and e["name"] == "PSEUDO_CORE_BARRIER"]
+check(sorted(e["pid"] for e in met) == [1, 5] and len({e["ts"] + e["dur"] for e in met}) == 1,
+      f"both leave the barrier together: {met}")
+r = copse("run", f"{TMP}/p", "--compare", "ref")
+check(r.returncode == 0, r.stderr.decode()[:500])
+# over a package of one core nothing of the other kind stays
+copse("kernel", "compile", "softmax", "--dims", "T=8,N=8", "-o", f"{TMP}/p")
+check(not any("core1" in f for f in tree(f"{TMP}/p")), f"left over: {set(tree(f'{TMP}/p'))}")
+
+for args, what in [(("--target", "trn1"), b"trn1 has no logical cores of two"), (("--on", "host"), b"the host has no"),
+                   (("--break", "start"), b"look at one core")]:
+    r = copse("kernel", "run", "softmax", "--dims", "T=8,N=8", "--logical-nc-config", 2, *args, stdin=b"quit\n")
+    check(r.returncode != 0 and what in r.stderr, f"{args}: {r.stderr.decode()[:300]}")
+r = copse("kernel", "compile", "softmax", "--dims", "T=8,N=8", "--logical-nc-config", 2, "--emit", "bir", "-o", f"{TMP}/b")
+check(r.returncode != 0 and b"one core" in r.stderr, f"bir of a pair: {r.stderr.decode()[:300]}")
+r = copse("kernel", "compile", "softmax", "--dims", "T=8,N=8", "--logical-nc-config", 2, "--emit", "neff", "-o", f"{TMP}/b")
+check(r.returncode != 0 and b"cores" in r.stderr, f"container of a pair: {r.stderr.decode()[:300]}")
+done()
