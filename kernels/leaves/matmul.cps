@@ -34,36 +34,126 @@ fn finish(acc, y, mb, n, act, has_bias, ones, bias, has_residual, residual) {
     }
 }
 
-leaf matmul_strip for matmul on trn1, trn2, trn3 {
+// dst[k by 128, m] receives src[m, k] from sbuf by the PE, as many tiles as a PSUM bank holds at a time.
+fn turn(dst, src, m, k) {
+    for kb in tiles(k, 2048 / bytes(transposed(src.dtype))) {
+        psum t[kb by 128, m]: transposed(src.dtype) bufs 2;
+        for j in tiles(kb, 128) { t[j, m] = src[m, j]'; }       // nc_transpose
+        dst[kb, m] = t;                                         // one copy out of PSUM
+    }
+}
+
+// The same for few rows of x in hbm: pieces of 128 elements lie on the partitions, so that all DMA engines bring them and
+// one transpose turns the pieces of several rows.
+fn turn_pieces(dst, x, K) {
+    let (M, folds) = (x.shape[0], K / 128);
+    let some = 128 / folds;                                     // rows of x in a transpose
+    let whole = M / some;                                       // transposes that are full; one transfer for all of them
+    if (whole > 0) {
+        sbuf pieces[some * folds, whole, 128]: x.dtype bufs 1 <- x[0:whole * some, :].view("(g m) (a b) -> (m a) g b", g: whole, b: 128);
+        for g in 0..whole { turn_piece(dst[0..K, ds(g * some, some)], pieces[:, g, :], folds); }
+    }
+    if (M % some > 0) {
+        let m = ds(whole * some, M % some);
+        sbuf rest[M % some * folds, 128]: x.dtype bufs 1 <- x[m, :].view("m (a b) -> (m a) b", b: 128);
+        turn_piece(dst[0..K, m], rest, folds);
+    }
+}
+
+fn turn_piece(dst, piece, folds) {
+    psum t[128, piece.shape[0]]: transposed(piece.dtype) bufs 2 = piece';
+    dst = t.view("b (m a) -> b a m", a: folds);
+}
+
+// One block of x^T on chip: xt[kb, mb] receives x[mb, kb] with its axes swapped, a k tile or a group of them at a time.
+fn load_strip(xt, x, mb, kb) {
+    if (x.inner == 0 || bytes(x.dtype) == 2 && target.dma_transpose) {
+        xt[kb, mb] <- x[mb, kb]';                               // K-major storage: a plain copy; else one DMA transpose
+        return;
+    }
+    for m in tiles(mb, 128) {
+        sbuf rows[m, kb]: x.dtype bufs 3 <- x[m, kb];
+        turn(xt, rows, m, kb);
+    }
+}
+
+// All of PSUM accumulates: MB row tiles of x meet w in rows as wide as the other banks allow. So w streams past in long
+// rows, slower than memory can give it, x is read once, and w too where all of it has room; the banks end one after the other.
+leaf matmul_banks for matmul on trn1, trn2, trn3 {
     layout x: [M, K] or [K, M];                                 // the transposed-input form costs nothing here
     where x.dtype in {bf16, fp16, fp32} && w.dtype == x.dtype : "x and w must share bf16, fp16 or fp32";
-    param MB in 1..4 = 3;                                       // rows of a strip, in tiles of 128
-    param KB in {2, 4, 8, 16} = 8;                              // rows of w per DMA, in tiles of 128
-    let strip = ceil_div(K, 128) * min(MB * 128, M) * bytes(x.dtype);
-    let turned = bytes(x.dtype) == 2 && target.dma_transpose ? 0 : 2 * K * bytes(x.dtype) + 512;
-    let rest = 3 * min(KB, ceil_div(K, 128)) * 512 * bytes(w.dtype) + 7 * 512 * bytes(y.dtype) + 2048;
-    where 2 * strip + turned + rest <= sbuf.partition : "two strips of 128*MB rows of x must fit one partition beside w";
+    let size = bytes(x.dtype);
+    let few = M <= 128 && x.inner == 1;                         // rows of x come as they are and turn before the products
+    let direct = few || x.inner == 0 || size == 2 && target.dma_transpose;
+    let wide = M <= 128 ? 1 : M <= 256 ? 2 : direct ? 4 : 3;
+    param MB in {1, 2, 3, 4} = wide;                            // row tiles of a strip
+    param WB in {2, 3, 4, 6} = 4;                               // loads of w in flight
+    let NT = min(N, round_up(ceil_div(N, ceil_div(N, 512)), 2));    // equal columns: a narrow last tile would cost as much
+    let side = min((direct ? 8 : 6) / MB, ceil_div(N, NT));     // banks of a row tile; two serve transposes
+    let NB = min(side * NT, N);
+    let KB = max(1, (M <= 128 ? 2 : 8) / size);                 // k tiles of a load: about 1 MiB
+    let folds = ceil_div(K, 128);
+    let rest = 2 * folds * min(MB * 128, M) * size + 5 * NB * bytes(y.dtype) + (few ? K : direct ? 0 : 3 * KB * 128) * size + 2048;
+    let keep = M > MB * 128 && rest + folds * N * size <= sbuf.partition;   // w stays on chip
+    where rest + (keep ? folds * N : WB * KB * NB) * size <= sbuf.partition : "two strips of 128*MB rows of x must fit one partition beside w";
 
     cost pe: M * N * K / (128 * 128) * target.pe_passes(x.dtype),
-         hbm: bytes(x) + bytes(w) * ceil_div(M, MB * 128) + bytes(y);
+         hbm: bytes(x) + bytes(w) * (keep ? 1 : ceil_div(M, MB * 128)) + bytes(y);
     tolerance x.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
     cases (M: 512, K: 512, N: 512), (M: 1, K: 128, N: 1), (M: 129, K: 257, N: 513), (M: 130, K: 140, N: 100, with: "bias residual", act: Act.gelu),
-          (M: 5, K: 3, N: 600, with: "residual", dtype: fp32), (M: 1, K: 1024, N: 512, with: "bias", dtype: fp16, act: Act.silu);
+          (M: 5, K: 3, N: 600, with: "residual", dtype: fp32), (M: 1, K: 1024, N: 512, with: "bias", dtype: fp16, act: Act.silu), (M: 1000, K: 300, N: 1037);
 
-    if (present(bias)) { sbuf ones[1, 128]: bias.dtype = 1.0; let add = bias; } else { let ones = 0; let add = 0; }
-    let res = present(residual) ? residual : 0;
+    if (present(bias)) { sbuf ones[1, 128]: bias.dtype = 1.0; }
+    if (keep) { sbuf wk[K by 128, N]: w.dtype; }
     for mb in tiles(M, MB * 128) across cores {
         sbuf xt[K by 128, mb]: x.dtype bufs 2;                  // [128, ceil(K/128), mb]: K folded on the partitions
-        load_transposed(xt, x[mb, :]);
-        for n in tiles(N, 512) {
-            psum acc[mb by 128, n]: fp32 bufs MB == 4 ? 1 : 2 align 2048;   // MB banks a slot; one stays free for transposes
+        if (few) {
+            if (K % 128 == 0 && folds <= 128) {
+                turn_pieces(xt, x, K);
+            } else {
+                sbuf rows[mb, K] bufs 1 <- x[mb, :];
+                turn(xt, rows, mb, 0..K);
+            }
+        }
+        for nb in tiles(N, NB) {
+            let edge = mb.last && nb.last;
+            psum acc[min(M, 128), ceil_div(mb.size, 128), side, 512]: fp32 bufs (direct ? 8 : 6) / (MB * side);
             for kb in tiles(K, KB * 128) {
-                sbuf wt[kb by 128, n]: w.dtype bufs 3 <- w[kb, n];
-                for m in tiles(mb, 128), k in tiles(kb, 128) {
-                    acc[m, n] += xt[k, m]' @ wt[k, n];
+                if (!keep) { sbuf ws[kb by 128, nb]: w.dtype bufs WB; let wt = ws; } else { let wt = wk; }
+                if (mb.first && nb.first) {                     // the first products wait for a tile each, not for a group
+                    for k in tiles(kb, 128) {
+                        if (!few) { load_strip(xt, x, mb, k); }
+                        wt[k, nb] <- w[k, nb];
+                        for m in tiles(mb, 128), n in tiles(nb, NT) {
+                            acc[0:m.size, m.index, n.index, 0:n.size] += xt[k, m]' @ wt[k, n];
+                        }
+                    }
+                } else {
+                    if (nb.first) { load_strip(xt, x, mb, kb); }
+                    if (mb.first || !keep) { wt[kb, nb] <- w[kb, nb]; }
+                    for m in tiles(mb, 128), n in tiles(nb, NT), k in tiles(kb, 128) {
+                        acc[0:m.size, m.index, n.index, 0:n.size] += xt[k, m]' @ wt[k, n];
+                    }
                 }
             }
-            finish(acc, y, mb, n, act, present(bias), ones, add, present(residual), res);
+            if (present(bias)) {
+                sbuf b[1, nb] bufs 2 <- bias[nb];
+                for m in tiles(mb, 128), n in tiles(nb, NT) { acc[0:m.size, m.index, n.index, 0:n.size] += ones[:, 0:m.size]' @ b[:, n]; }
+            }
+            for m in tiles(mb, 128) {
+                sbuf o[m, nb]: y.dtype bufs 3;
+                if (present(residual)) { sbuf r[m, nb] bufs 2 <- residual[m, nb]; }
+                for q in tiles(nb, ceil_div(side, 2) * NT) {
+                    for n in tiles(q, NT) {
+                        let a = acc[0:m.size, m.index, n.start / NT % side, 0:n.size];
+                        if (!present(residual)) { o[m, n] = apply(act, a); }     // one instruction: ACT, or a copy when act is none
+                        else if (act == Act.none) { o[m, n] = a + r[m, n]; }
+                        else { o[m, n] = apply(act, a) + r[m, n]; }              // ACT activation, DVE tensor_tensor
+                    }
+                    if (edge && m.last) { y[m, q] <- o[m, q]; } // the last rows in two parts: less to wait for at the end
+                }
+                if (!(edge && m.last)) { y[m, nb] <- o; }
+            }
         }
     }
 }

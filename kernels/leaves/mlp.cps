@@ -44,3 +44,56 @@ leaf mlp_tokens for mlp on trn1, trn2, trn3 {
         }
     }
 }
+
+// Few tokens: the weights stream past once, in rows of 2048 and 4096 columns, against tokens that stand in the array.
+leaf mlp_few for mlp on trn1, trn2, trn3 {
+    where T <= 128 : "more tokens have a leaf that keeps weights on chip";
+    where x.dtype in {bf16, fp16, fp32} && w_gate.dtype == x.dtype && w_up.dtype == x.dtype && w_down.dtype == x.dtype
+        : "all operands must share bf16, fp16 or fp32";
+    param WB in {2, 3, 4} = 4;                                  // loads in flight
+    let size = bytes(x.dtype);
+    let pieces = H % 128 == 0 && H <= 16384;
+    let KB = 4 / size;                                          // k tiles of a load of 2048 columns: 1 MiB
+    where (ceil_div(H, 128) + ceil_div(I, 128)) * T * size + (I + min(I, 2048)) * size + WB * (KB * min(I, 2048) + min(H, 4096)) * size
+          + (pieces ? T * 2 : H) * size + 2 * min(H, 4096) * bytes(y.dtype) + 2048 <= sbuf.partition : "hidden activations and weights in flight must fit one partition";
+    cost pe: 3 * H * I * 1.0 / 128 * target.pe_passes(x.dtype), hbm: bytes(x) + bytes(y) + bytes(w_gate) + bytes(w_up) + bytes(w_down);
+    tolerance x.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
+    cases (T: 1, H: 384, I: 1000), (T: 32, H: 512, I: 2304), (T: 3, H: 200, I: 136), (T: 20, H: 130, I: 70, dtype: fp32), (T: 1, H: 1, I: 1, act: Act.gelu);
+
+    sbuf xt[H by 128, T]: x.dtype;
+    if (pieces) {
+        turn_pieces(xt, x, H);
+    } else {
+        sbuf rows[T, H]: x.dtype <- x;
+        turn(xt, rows, 0..T, 0..H);
+    }
+    sbuf mid[T, I]: x.dtype;
+    sbuf mt[I by 128, T]: x.dtype;
+    for ib in tiles(I, 2048) {
+        sbuf s[T, ib]: x.dtype bufs 2;
+        for gate in [true, false] {
+            psum acc[T, 4, 512]: fp32 bufs 1;
+            for hb in tiles(H, KB * 128) {
+                sbuf w[hb by 128, ib]: x.dtype bufs WB <- gate ? w_gate[hb, ib] : w_up[hb, ib];
+                for h in tiles(hb, 128), i in tiles(ib, 512) { acc[:, i.index, 0:i.size] += xt[h, :]' @ w[h, i]; }
+            }
+            for i in tiles(ib, 512) {
+                if (gate) { s[:, i] = apply(act, acc[:, i.index, 0:i.size]); }   // ACT
+                else { mid[:, i] = s[:, i] * acc[:, i.index, 0:i.size]; }        // DVE tensor_tensor, one operand in PSUM
+            }
+        }
+        turn(mt, mid, 0..T, ib);
+    }
+    for nb in tiles(H, 4096) {
+        psum acc[T, 8, 512]: fp32 bufs 1;
+        for ib in tiles(I, max(KB / 2, 1) * 128) {
+            sbuf w[ib by 128, nb]: x.dtype bufs WB <- w_down[ib, nb];
+            for i in tiles(ib, 128), n in tiles(nb, 512) { acc[:, n.index, 0:n.size] += mt[i, :]' @ w[i, n]; }
+        }
+        for q in tiles(nb, 2048) {
+            sbuf o[T, q]: y.dtype bufs 2;
+            for n in tiles(q, 512) { o[:, n] = acc[:, n.start / 512 % 8, 0:n.size]; }
+            y[:, q] <- o;
+        }
+    }
+}

@@ -144,7 +144,7 @@ def files_like(folder):
 
 
 def texts():
-    args = ["matmul", "--dims", "M=128,K=128,N=512", "--leaf", "matmul_strip"]
+    args = ["matmul", "--dims", "M=128,K=128,N=512", "--leaf", "matmul_banks"]
     r = copse("kernel", "run", *args, "--emit", "bir")
     check(r.returncode == 0 and not problems(json.loads(r.stdout)), "kernel run --emit bir")
     again = copse("kernel", "run", *args, "--emit", "bir")  # the cache now holds the kernel

@@ -49,7 +49,7 @@ index_and_signatures(void)
     CHECK(R->ops(R->self) > 0 && R->leaves(R->self) > 0);
     for (unsigned i = 0; i < R->leaves(R->self); i++) {
         CHECK(R->leaf(R->self, i, &l));
-        if (cps_streq(l.name, "matmul_strip")) {
+        if (cps_streq(l.name, "matmul_banks")) {
             strip = true;
             CHECK_STR(l.op, "matmul");
             CHECK_STR(l.file, "leaves/matmul.cps");
@@ -85,7 +85,7 @@ selection(void)
     CHECK_INT(i.result[0].type.dim[1], 512);
     CHECK_INT(i.result[0].type.dtype, CPS_DT_BF16);
     unsigned n = R->candidates(R->self, A, &i, &c, D);
-    const cps_candidate *s = named(c, n, "matmul_strip");
+    const cps_candidate *s = named(c, n, "matmul_banks");
     CHECK(s && s->ok && s->cost_ns > 0 && s->nconfig == 2);
     CHECK(cps_registry_pick(c, n, NULL, &why) >= 0);
     cps_tfunc *f = s ? R->trace(R->self, A, &i, s, 0, D) : NULL;
@@ -104,14 +104,14 @@ selection(void)
     i = matmul("trn2", CPS_DT_I32, 16, 16, 16);
     CHECK(R->infer(R->self, A, &i, D));
     n = R->candidates(R->self, A, &i, &c, D);
-    s = named(c, n, "matmul_strip");
+    s = named(c, n, "matmul_banks");
     CHECK(s && !s->ok && s->nreasons >= 1 && strstr(s->reason[0], "share bf16"));
     // no leaf of a NeuronCore is offered to the host
     i = matmul("trn2", CPS_DT_BF16, 16, 16, 16);
     i.target = NULL;
     CHECK(R->infer(R->self, A, &i, D));
     n = R->candidates(R->self, A, &i, &c, D);
-    CHECK(!named(c, n, "matmul_strip"));
+    CHECK(!named(c, n, "matmul_banks"));
     CHECK_INT(cps_diags_errors(D), 0);
 
     i = matmul("trn2", CPS_DT_BF16, 16, 16, 16);
