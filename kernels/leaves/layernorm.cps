@@ -33,6 +33,77 @@ leaf layernorm_rows for layernorm on trn1, trn2, trn3 {
     }
 }
 
+// Rows of 16-bit values, with the last addition on PE: (x - mean) gamma is made by DVE in one pass (where POOL has a port of its
+// own, ACT and POOL make three quarters of it); products with the identity, scaled by 1 / deviation, and a row of ones
+// times beta add up in PSUM; ACT brings the sums back. Statistics are those of the batch-norm instructions.
+leaf layernorm_sums for layernorm on trn1, trn2, trn3 {
+    where x.dtype in {bf16, fp16} && gamma.dtype == x.dtype && beta.dtype == x.dtype : "x, gamma and beta must share bf16 or fp16";
+    param slots in {2, 3, 4} = 4;                               // how far loads and stores run ahead
+    let wide = slots * (present(residual) ? 3 : 1) + 2 * slots + 3;
+    where H * wide * 2 + ceil_div(H, 512) * 48 + 4096 <= sbuf.partition : "rows of x, residual, gamma, beta and y must fit one partition";
+    let cut = target.gen >= 3 ? H * 3 / 4 / 512 * 512 : 0;      // columns that ACT and POOL make
+    let turns = x.dtype == bf16 ? 1 : 2;                        // cycles of a product's element on DVE
+    cost dve: ceil_div(T, P) * ((present(residual) ? 2 : 1) * H + turns * (H - cut) + 13 * 2 * ceil_div(H, 512) + 500),
+         act: ceil_div(T, P) * (H + cut + 500), pool: ceil_div(T, P) * 2 * cut, pe: ceil_div(T, P) * 2 * H,
+         hbm: bytes(x) * (present(residual) ? 2 : 1) + bytes(y) + bytes(gamma) + bytes(beta);
+    tolerance 2e-2, 1e-5;
+    cases (T: 128, H: 384), (T: 1, H: 384), (T: 129, H: 1000, with: "residual"), (T: 300, H: 77, dtype: fp16), (T: 2, H: 4099), (T: 1, H: 1), (T: 257, H: 4096);
+
+    let R = min(T, P);
+    sbuf plus[R, R]: x.dtype = 1.0;
+    plus = select(row(0..R) == col(0..R), plus, 0.0);
+    sbuf ones[1, R]: x.dtype = 1.0;
+    sbuf g[R, H] <- repeat(gamma.view("h -> 1 h"), R, axis: 0);
+    sbuf b[1, H] <- beta.view("h -> 1 h");
+    var some = false;                                           // the tile before: its sums stand behind the next one's product
+    var pt = 0;
+    var pn = 0;
+    var ps = 0;
+    for t in tiles(T, P) across cores {
+        sbuf xt[t, H] bufs slots <- x[t, :];
+        if (present(residual)) {
+            sbuf rt[t, H] bufs slots <- residual[t, :];
+            sbuf s[t, H]: x.dtype bufs 3 = xt + rt;             // DVE tensor_tensor
+        } else {
+            let s = xt;
+        }
+        sbuf stats[t, 6 * ceil_div(H, 512)]: fp32 bufs 2;
+        for q in tiles(H, 512) { bn_stats(dst: stats[:, ds(q.index * 6, 6)], data: s[:, q]); }
+        sbuf mv[t, 2]: fp32 bufs 3;
+        bn_aggr(dst: mv, data: stats);                          // mean, variance
+        sbuf n[t, H]: x.dtype bufs 3;
+        if (cut > 0) {
+            sbuf neg[t, 1]: fp32 bufs 3 = mv[:, 0:1] * -1.0;
+            sbuf c[t, cut]: x.dtype bufs 2 = s[:, 0:cut] + neg on act;
+            tensor_tensor(dst: n[:, 0:cut], data1: c, data2: g[0:t.size, 0:cut], op: "mult") on pool;
+        }
+        sbuf r[t, 1]: fp32 bufs 3 = rsqrt(mv[:, 1:2] + eps);
+        sbuf scale[t, t.size]: x.dtype bufs 3 = plus[0:t.size, 0:t.size] * r;       // the identity times 1 / deviation, row by row
+        scalar_tensor_tensor(dst: n[:, cut:H], data: s[:, cut:H], operand0: mv[:, 0:1], operand1: g[0:t.size, cut:H], op0: "subtract", op1: "mult");
+        if (some) { sums(y, pt, pn, ps, ones, b, slots); }
+        some = true;
+        pt = t;
+        pn = n;
+        ps = scale;
+    }
+    if (some) { sums(y, pt, pn, ps, ones, b, slots); }
+}
+
+// y = diag(1 / deviation) n + 1 beta, four banks at a time.
+fn sums(y, t, n, scale, ones, b, slots) {
+    let H = n.shape[1];
+    sbuf o[t, H]: y.dtype bufs slots;
+    for w in tiles(H, 2048) {
+        psum acc[t, w]: fp32 bufs 2;
+        for q in tiles(w, 512) {
+            acc[:, q] += scale' @ n[:, q];
+            acc[:, q] += ones[:, 0:t.size]' @ b[:, q];
+        }
+        o[:, w] = acc on act;
+    }
+    y[t, :] <- o on sp;
+}
+
 // Rows too long for one partition: statistics in a first pass, by the batch-norm instructions, the result in a second.
 leaf layernorm_stream for layernorm on trn1, trn2, trn3 {
     where x.dtype in {bf16, fp16, fp32} : "x must be bf16, fp16 or fp32";
