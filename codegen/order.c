@@ -29,6 +29,7 @@ typedef struct job {
     cps_ps length; // until others see the result, at best
     cps_ps cross, self, bytes_ps;
     cps_ps ready;          // when all it waits for is visible; grows as those are placed
+    cps_ps guess;          // when it could start at best, as seen last: only ever later
     cps_ps own;            // when results of its own engine are there (replays)
     uint32_t missing;      // dependences not placed yet
     CPS_VEC(uint32_t) out; // jobs that wait for it
@@ -269,7 +270,7 @@ port_free(const lane *lanes, const job *j, cps_ps at)
 }
 
 // When a job could start. Of what it waits for and is not placed yet, at best: each starts as
-// soon as its engine is free.
+// soon as its engine is free, and not before it was last seen that it could.
 static cps_ps
 earliest(const order *o, const lane *lanes, const job *j)
 {
@@ -279,7 +280,7 @@ earliest(const order *o, const lane *lanes, const job *j)
     for (uint32_t i = 0; j->missing && i < j->in.n; i++) {
         const job *w = &o->jobs[j->in.data[i]];
         if (!w->done)
-            at = CPS_MAX(at, CPS_MAX(lanes[w->engine].free, w->ready) + w->length);
+            at = CPS_MAX(at, CPS_MAX(lanes[w->engine].free, CPS_MAX(w->ready, w->guess)) + w->length);
     }
     return port_free(lanes, j, at);
 }
@@ -293,13 +294,14 @@ choose(const order *o, const lane *lanes, lane *l)
     cps_ps gap_end = INT64_MAX; // where the first of those passed over would start
     l->some = l->stale = false;
     for (uint32_t i = l->head; i < l->jobs.n && seen < WINDOW; i++) {
-        const job *j = &o->jobs[l->jobs.data[i]];
+        job *j = &o->jobs[l->jobs.data[i]];
         if (j->done)
             continue;
         seen++;
         if (j->missing && open++ >= GUESSES)
             continue;
         cps_ps at = earliest(o, lanes, j);
+        j->guess = at;
         if (!j->missing && (!l->some || at < l->when) &&
             (gap_end == INT64_MAX || at + j->occupy / 2 <= gap_end)) {
             l->some = true;
