@@ -326,11 +326,19 @@ special(cps_tracer *t, const cps_ast_call *c, const form *f, const cps_trmarks *
     if (f->op == CPS_T_MATMUL) {
         x = find(c, "stationary");
         y = find(c, "moving");
-        if (!(a = view_arg(t, x)) || !(b = view_arg(t, y)))
+        const cps_ast_arg *rows = find(c, "double_row");
+        cps_cv two = {.kind = CPS_V_BOOL};
+        if (!(a = view_arg(t, x)) || !(b = view_arg(t, y)) ||
+            (rows && !cps_eval_expr(&t->ev, rows->value, &two)))
             return false;
-        if (!cps_view_transpose(&turned, a, t->keep, &e))
+        if (two.kind != CPS_V_BOOL)
+            return cps_eval_error(&t->ev, CPS_E5122, rows->value->span,
+                                  "`double_row` must be true or false, not %s",
+                                  cps_eval_describe(&t->ev, two));
+        if (!two.u.b && !cps_view_transpose(&turned, a, t->keep, &e))
             return cps_tr_fail(t, x->span, &e);
-        cps_trproduct p = {&turned, b, c->head.span, x->value->span, y->value->span};
+        cps_trproduct p = {two.u.b ? a : &turned, b, c->head.span, x->value->span,
+                           y->value->span, two.u.b};
         return cps_tr_matmul(t, dst, d->value->span, &p, true, m);
     }
     x = find(c, f->op == CPS_T_TRANSPOSE ? "data" : "src");

@@ -42,6 +42,13 @@ wide(cps_dtype t)
     return t == CPS_DT_FP32 || t == CPS_DT_TF32;
 }
 
+// Two rows of the contraction to a partition: [p, 2, n].
+static bool
+planes_of(const cps_view *v)
+{
+    return v->nd == 3 && v->paxis == 0 && v->ax[1].num == 2;
+}
+
 bool
 cps_tr_matmul(cps_tracer *t, const cps_view *dst, cps_span dst_at, const cps_trproduct *p,
               bool add, const cps_trmarks *m)
@@ -57,8 +64,13 @@ cps_tr_matmul(cps_tracer *t, const cps_view *dst, cps_span dst_at, const cps_trp
         cps_eval_error(&t->ev, CPS_E3203, m->red_at, "a product cannot reduce on the side");
         return false;
     }
-    int64_t k = cps_view_parts(a), kb = cps_view_parts(b), cols = cps_view_free(a),
-            n = cps_view_free(b);
+    int64_t planes = p->double_row ? 2 : 1;
+    int64_t k = cps_view_parts(a), kb = cps_view_parts(b), cols = cps_view_free(a) / planes,
+            n = cps_view_free(b) / planes;
+    if (p->double_row && !(planes_of(a) && planes_of(b)))
+        return cps_eval_error(&t->ev, CPS_E3211, p->at,
+                              "double rows take [p, 2, n] tiles, not %s and %s",
+                              cps_view_shape(t->keep, a), cps_view_shape(t->keep, b));
     if (b->paxis > 0)
         return cps_eval_error(
             &t->ev, CPS_E3211, p->at_b,
@@ -98,6 +110,8 @@ cps_tr_matmul(cps_tracer *t, const cps_view *dst, cps_span dst_at, const cps_trp
                               "is %s",
                               t->t->name, s->name, cps_dtype_name(dst->dtype));
     cps_tinst *i = cps_tr_begin(t, CPS_T_MATMUL, m);
+    if (p->double_row)
+        cps_tinst_set(i, CPS_TA_PERF, 1);
     if (m->on == CPS_ENGINE_ANY)
         i->engine = CPS_PE;
     else if (m->on != CPS_PE)

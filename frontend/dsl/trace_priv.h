@@ -33,6 +33,7 @@ typedef struct cps_trcond {
 typedef struct cps_trproduct {
     const cps_view *a, *b; /* a: transposed view, b: moving */
     cps_span at, at_a, at_b;
+    bool double_row; /* a and b are [p, 2, n] as they lie: two rows of K to a partition */
 } cps_trproduct;
 
 /* A region of a PSUM tile that products went to. */

@@ -8,6 +8,11 @@ op matmul(x[M, K], w[K, N], bias?[N], residual?[M, N]; act: Act = Act.none) -> y
     y = present(residual) ? a + residual : a;
 }
 
+// Quantised operands: one scale for each column of the product (a scale of all of x is taken into it).
+op matmul_quantised(x[M, K], w[K, N], scale?[N]: fp32; to: dtype = bf16) -> y[M, N]: to {
+    y = present(scale) ? (x @ w) * scale : x @ w;
+}
+
 op bmm(x[B, M, K], w[B, K, N]) -> y[B, M, N] {
     y = x @ w;
 }
