@@ -3,6 +3,13 @@ op rmsnorm(x[T, H], gamma[H]; eps: fp32 = 1e-6) -> y[T, H] {
     y = x * rsqrt(mean(x * x, axis: 1) + eps) * gamma;
 }
 
+// A norm with the projection behind it: the normalised rows are nobody else's.
+op rmsnorm_matmul(x[M, K], w[K, N], gamma?[K]; eps: fp32 = 1e-6) -> y[M, N] {
+    let r = x * rsqrt(mean(x * x, axis: 1) + eps);
+    let n = present(gamma) ? r * gamma : r;
+    y = n @ w;
+}
+
 // `residual` is added to x first: the "add and norm" of encoders.
 op layernorm(x[T, H], gamma[H], beta[H], residual?[T, H]; eps: fp32 = 1e-5) -> y[T, H] {
     let s = present(residual) ? x + residual : x;

@@ -66,6 +66,11 @@ def _rmsnorm(x, a):
     return s / np.sqrt((s * s).mean(1, keepdims=True) + float(a.get("eps", 1e-6))) * x["gamma"]
 
 
+def _rmsnorm_matmul(x, a):
+    s = x["x"] / np.sqrt((x["x"] * x["x"]).mean(1, keepdims=True) + float(a.get("eps", 1e-6)))
+    return (s * x["gamma"] if "gamma" in x else s) @ x["w"]
+
+
 def _attention(x, a):
     q, k, v = x["q"], x["k"], x["v"]
     (b, sq, _), skv = q.shape, k.shape[1]
@@ -107,6 +112,7 @@ def _slice(x, a):
 
 OPS = {
     "matmul": ("y", _matmul), "bmm": ("y", lambda x, a: x["x"] @ x["w"]), "mlp": ("y", _mlp),
+    "matmul_quantised": ("y", lambda x, a: x["x"] @ x["w"] * x.get("scale", 1)), "rmsnorm_matmul": ("y", _rmsnorm_matmul),
     "layernorm": ("y", _layernorm), "rmsnorm": ("y", _rmsnorm),
     "softmax": ("y", lambda x, a: _softmax(x["x"])), "attention": ("o", _attention),
     "rope": ("y", _rope), "unary": ("y", lambda x, a: FUNCTIONS[a["f"]](x["x"])),
