@@ -2,7 +2,8 @@
  * times.
  *
  * It reads the binary alone and moves no data. Control is followed with the registers that
- * immediates make known, so counted loops are decided; a branch on a value from memory is not.
+ * immediates make known, so counted loops are decided; a branch on a value from memory is
+ * followed both ways, each path being proved for itself (prove_fork.c).
  *
  * Order is a claim per wait: which updates must have happened when it passes. A claim holds
  * when the value cannot be reached without the update, counting every update of the kernel,
@@ -71,6 +72,7 @@ struct prover {
     const char *open; /* why it stays undecided, or NULL */
     const insn *open_at;
     const char *open_live; /* the same of deadlock freedom alone */
+    forks *forks;          /* the path that is followed */
     bool approx;           /* some access stands for more bytes than it may touch */
 };
 
@@ -529,6 +531,7 @@ void
 prove_submit(cps_sim *s, engine *e, const insn *i, block *b)
 {
     prover *p = s->prover;
+    p->forks->works++;
     queue *q = &s->queues.data[b->queue];
     uint32_t n = ++p->transfers[b->queue];
     int32_t parts = (int32_t)s->t->dma_engines;
@@ -570,11 +573,18 @@ prove_known(const cps_sim *s, const engine *e, unsigned reg)
     return s->prover->known[e->id] >> (reg % REGS) & 1;
 }
 
+void
+prove_loaded(cps_sim *s, engine *e, unsigned reg, const rect *r)
+{
+    fork_loaded(s, s->prover->forks, e, reg, r);
+}
+
 /* The footprints of a datapath instruction, which may name registers. */
 static void
 data(prover *p, engine *e, insn *i)
 {
     cps_sim *s = p->s;
+    p->forks->works++;
     for (unsigned k = 0; k < i->nop; k++)
         if (i->op[k].group) {
             undecided(p, i, "elements that are named in memory");
@@ -617,9 +627,14 @@ control(prover *p, engine *e, insn *i)
         return false;
     bool all = (reads & ~*known) == 0;
     if (branch && !all) {
-        undecided(p, i, "a branch on a value that is not known");
+        const char *why = fork_branch(s, p->forks, e, i, *known);
+        if (why)
+            undecided(p, i, why);
         return true;
     }
+    for (unsigned r = 0; writes >> r && r < REGS; r++)
+        if (writes >> r & 1)
+            p->forks->of[e->id][r] = 0;
     if (all && !i->sem->exec(s, e, i))
         undecided(p, i, "an instruction that faults");
     *known = all ? *known | writes : *known & ~writes;
@@ -641,6 +656,7 @@ sequencer(prover *p, engine *e, insn *i)
         e->vc = vc_with(s, e->vc, 2u * e->id + 1, p->pos[e->id]);
     } else if (i->sem->exec == exec_tensor_load || i->sem->exec == exec_tensor_store) {
         uint64_t writes = 0;
+        p->forks->works += i->sem->exec == exec_tensor_store;
         if (!seq_memory(s, e, i, &writes))
             undecided(p, i, "an address that is not known");
         p->known[e->id] &= ~writes;
@@ -650,7 +666,7 @@ sequencer(prover *p, engine *e, insn *i)
         if (!dge_rows(s, e, i))
             undecided(p, i, "an address that is not known");
     } else if (i->sem->exec == exec_direct2d || i->sem->exec == exec_dma_transpose) {
-        if (!dge_static(i))
+        if (!dge_static(s, e, i))
             undecided(p, i, "an address that is not known");
         else if (!i->sem->exec(s, e, i))
             undecided(p, i, "an instruction that faults");
@@ -667,6 +683,7 @@ walk(prover *p)
 {
     cps_sim *s = p->s;
     uint32_t *zero = cps_new_array(s->run_arena, uint32_t, s->nclock);
+    fork_walk(p->forks);
     memset(p->pos, 0, sizeof p->pos);
     memset(p->known, 0, sizeof p->known);
     memset(p->transfers, 0, sizeof p->transfers);
@@ -751,14 +768,16 @@ stuck(prover *p)
     }
 }
 
-bool
-cps_sim_prove(cps_sim *s, cps_proof *out, cps_diags *d)
+/* All runs that go one way at every branch. Whether there is one is not known where values from
+ * memory decide twice: such a path is proved or left open. */
+static void
+prove_path(cps_sim *s, forks *f, cps_diags *quiet, cps_proof *out)
 {
+    cps_diags *d = s->d;
     *out = (cps_proof){.races = CPS_PROOF_OPEN, .deadlock = CPS_PROOF_OPEN};
-    cps_assert(s->k != NULL);
-    s->d = d;
     cps_arena_destroy(s->run_arena);
     s->run_arena = cps_arena_create();
+    memset(&f->origins, 0, sizeof f->origins);
     memset(&s->rep, 0, sizeof s->rep);
     s->opts = (cps_sim_opts){.no_data = true};
     s->rec = NULL;
@@ -769,9 +788,9 @@ cps_sim_prove(cps_sim *s, cps_proof *out, cps_diags *d)
     race_reset(s);
     prover *p = cps_new(s->run_arena, prover);
     p->s = s;
+    p->forks = f;
     p->nchains = s->nclock;
     s->prover = p;
-    cps_diags *quiet = cps_diags_create();
     bool ends = p->nchains <= CHAINS_MAX && walk(p);
     if (p->nchains > CHAINS_MAX)
         undecided(p, NULL, "too many queues");
@@ -783,19 +802,23 @@ cps_sim_prove(cps_sim *s, cps_proof *out, cps_diags *d)
     if (ends) {
         p->round++;
         p->last = true;
-        s->d = p->approx ? quiet : d;
+        bool sure = !p->approx && f->nchoices < 2; // what fails, fails in some run
+        s->d = sure ? d : quiet;
         ends = walk(p);
         s->d = d;
         for (unsigned k = 0; k < SEMS; k++)
             if (p->sem[k].used)
                 clears_settled(p, &p->sem[k]);
         out->races = s->rep.races == 0 ? CPS_PROOF_HOLDS
-                     : p->approx       ? CPS_PROOF_OPEN
-                                       : CPS_PROOF_FAILS;
+                     : sure            ? CPS_PROOF_FAILS
+                                       : CPS_PROOF_OPEN;
         out->deadlock = p->open_live ? CPS_PROOF_OPEN : CPS_PROOF_HOLDS;
         if (out->races == CPS_PROOF_OPEN)
-            p->open = "an access that may touch fewer bytes than the proof assumes";
+            p->open = p->approx ? "an access that may touch fewer bytes than the proof assumes"
+                                : "a path that may not exist";
         out->why = p->open ? p->open : p->open_live;
+    } else if (!p->open && f->nchoices > 1) {
+        out->why = "a path that may not exist";
     } else if (!p->open) {
         stuck(p);
         out->deadlock = CPS_PROOF_FAILS;
@@ -808,6 +831,39 @@ cps_sim_prove(cps_sim *s, cps_proof *out, cps_diags *d)
     out->instructions = p->steps / (p->round + 1);
     out->rounds = p->round;
     s->prover = NULL;
+}
+
+// The worse of two verdicts: fails, open, holds.
+static cps_verdict
+worse(cps_verdict a, cps_verdict b)
+{
+    if (a == CPS_PROOF_FAILS || b == CPS_PROOF_FAILS)
+        return CPS_PROOF_FAILS;
+    return a == CPS_PROOF_OPEN ? a : b;
+}
+
+bool
+cps_sim_prove(cps_sim *s, cps_proof *out, cps_diags *d)
+{
+    cps_assert(s->k != NULL);
+    s->d = d;
+    cps_diags *quiet = cps_diags_create();
+    forks f = {.nchoices = 0};
+    prove_path(s, &f, quiet, out);
+    while (out->deadlock != CPS_PROOF_FAILS && fork_next(&f)) {
+        cps_proof next;
+        prove_path(s, &f, quiet, &next);
+        next.races = worse(out->races, next.races);
+        next.deadlock = worse(out->deadlock, next.deadlock);
+        if (!next.why) {
+            next.why = out->why;
+            next.engine = out->engine;
+            next.index = out->index;
+        }
+        next.instructions = CPS_MAX(next.instructions, out->instructions);
+        next.rounds = CPS_MAX(next.rounds, out->rounds);
+        *out = next;
+    }
     s->d = NULL;
     cps_diags_destroy(quiet);
     return out->races != CPS_PROOF_FAILS && out->deadlock != CPS_PROOF_FAILS;

@@ -39,7 +39,8 @@ static void
 branch_registers(const insn *i, uint64_t *reads)
 {
     unsigned op = F(CPS_F_CTRL_BR_cmp_op), mode = F(CPS_F_CTRL_BR_target_mode);
-    *reads |= BIT(F(CPS_F_CTRL_BR_cmp_reg0));
+    if (op != CPS_BR_CMP_OP_ALWAYS)
+        *reads |= BIT(F(CPS_F_CTRL_BR_cmp_reg0));
     if (op >= CPS_BR_CMP_OP_LT_REG)
         *reads |= BIT(F(CPS_F_CTRL_BR_cmp_reg1));
     if (mode != CPS_BR_TARGET_MODE_RELATIVE_IMMEDIATE)
@@ -81,6 +82,8 @@ seq_memory(cps_sim *s, engine *e, insn *i, uint64_t *writes)
         prove_access(s, e, i, &r[k], !load, false);
         if (load)
             *writes |= BIT(data[k]) | (es == 8 ? BIT(data[k] + 1u) : 0);
+        if (load && es == 4)
+            prove_loaded(s, e, data[k], &r[k]);
     }
     return true;
 }
@@ -88,17 +91,20 @@ seq_memory(cps_sim *s, engine *e, insn *i, uint64_t *writes)
 /* ---- transfers whose descriptors are made when they run ---- */
 
 static bool
-immediate(const insn *i, cps_field f)
+known_address(const cps_sim *s, const engine *e, const insn *i, cps_field f)
 {
-    return ((cps_isa_get(&i->b, f) >> 56) & 0xFC) == 0;
+    uint64_t a = cps_isa_get(&i->b, f);
+    unsigned mark = (unsigned)(a >> 56) & 0xFC;
+    return mark == 0 || (mark == 0x80 && prove_known(s, e, a & 0xFF) &&
+                         prove_known(s, e, a >> 8 & 0xFF));
 }
 
 bool
-dge_static(const insn *i)
+dge_static(const cps_sim *s, const engine *e, const insn *i)
 {
     bool xpose = i->sem->exec == exec_dma_transpose;
-    return immediate(i, xpose ? CPS_F_DMA_DIRECT2D_XPOSE_src : CPS_F_DMA_DIRECT2D_src) &&
-           immediate(i, xpose ? CPS_F_DMA_DIRECT2D_XPOSE_dst : CPS_F_DMA_DIRECT2D_dst);
+    return known_address(s, e, i, xpose ? CPS_F_DMA_DIRECT2D_XPOSE_src : CPS_F_DMA_DIRECT2D_src) &&
+           known_address(s, e, i, xpose ? CPS_F_DMA_DIRECT2D_XPOSE_dst : CPS_F_DMA_DIRECT2D_dst);
 }
 
 /* The indices themselves: words of SBUF, partition first. */

@@ -354,6 +354,85 @@ describe(const prog *p)
         }
 }
 
+/* Both programs in one kernel: each engine reads a word that nobody writes and, when all have,
+ * goes to one of them. */
+static kb
+fork_of(const prog *p, const prog *q)
+{
+    kb b = kb_new("trn2");
+    uint32_t in = kb_var(&b, "x", CPS_VAR_INPUT, CPS_DT_U8, 64 * SLOTS * 32);
+    uint32_t out = kb_var(&b, "y", CPS_VAR_OUTPUT, CPS_DT_U8, 64 * 64);
+    uint32_t number = 0;
+    for (unsigned e = 0; e < ENGINES; e++) {
+        cps_bundle x = kb_insn(&b, CPS_INSN_TENSOR_LOAD);
+        cps_isa_set(&x, CPS_F_MEM_2D_dtype, wire(CPS_DT_I32));
+        cps_isa_set_elem(&x, CPS_F_MEM_2D_num_elem, 0, 1);
+        cps_isa_set_elem(&x, CPS_F_MEM_2D_num_elem, 1, 1);
+        cps_isa_set(&x, CPS_F_MEM_2D_start, cps_addr_sbuf(0, 4096));
+        x.b[cps_fields[CPS_F_MEM_2D_data].byte] = 1;
+        kb_put(&b, engines[e], x);
+        x = kb_insn(&b, CPS_INSN_NOP);
+        kb_inc(&x, BASE + USED + 1);
+        kb_put(&b, engines[e], x);
+        x = kb_insn(&b, CPS_INSN_NOP);
+        kb_wait(&x, BASE + USED + 1, ENGINES);
+        kb_put(&b, engines[e], x);
+        for (unsigned part = 0; part < 2; part++) {
+            const prog *r = part ? q : p;
+            x = kb_insn(&b, CPS_INSN_COMPARE_BRANCH);
+            cps_isa_set(&x, CPS_F_CTRL_BR_target_mode, CPS_BR_TARGET_MODE_RELATIVE_IMMEDIATE);
+            cps_isa_set(&x, CPS_F_CTRL_BR_dtype, wire(CPS_DT_I32));
+            cps_isa_set(&x, CPS_F_CTRL_BR_cmp_reg0, 1);
+            cps_isa_set(&x, CPS_F_CTRL_BR_cmp_imm, 5);
+            // The first branch leads to the second program; the second, always taken, behind it.
+            cps_isa_set(&x, CPS_F_CTRL_BR_cmp_op, part ? CPS_BR_CMP_OP_ALWAYS : CPS_BR_CMP_OP_GE_IMM);
+            cps_isa_set(&x, CPS_F_CTRL_BR_branch, r->n[e] + (part ? 1 : 2));
+            kb_put(&b, engines[e], x);
+            for (unsigned i = 0; i < r->n[e]; i++) {
+                const op *o = &r->op[e][i];
+                if (o->kind == 2)
+                    kb_block(&b, engines[e], o->queue ? "q1" : "q0", number, BASE + o->update,
+                             !o->store, o->store ? out : in, 64 * number, 64, 0, 1,
+                             (o->store ? o->from : o->to) * 64, 64);
+                kb_put(&b, engines[e], bundle_of(&b, o, number));
+                number += o->kind == 2;
+            }
+        }
+    }
+    return b;
+}
+
+static cps_proof
+verdict(kb *b)
+{
+    CHECK(kb_load(b));
+    cps_proof v;
+    cps_sim_prove(b->s, &v, b->d);
+    kb_free(b);
+    return v;
+}
+
+// A kernel of two paths is proved exactly when both are.
+static void
+check_forks(cps_rng *g, unsigned n)
+{
+    unsigned both = 0, one = 0;
+    for (unsigned k = 0; k < n; k++) {
+        prog p, q;
+        make(g, &p, 3 + below(g, 6));
+        make(g, &q, 3 + below(g, 6));
+        kb a = kernel_of(&p), b = kernel_of(&q), f = fork_of(&p, &q);
+        cps_proof va = verdict(&a), vb = verdict(&b), vf = verdict(&f);
+        bool races = va.races == CPS_PROOF_HOLDS && vb.races == CPS_PROOF_HOLDS;
+        bool ends = va.deadlock == CPS_PROOF_HOLDS && vb.deadlock == CPS_PROOF_HOLDS;
+        CHECK((vf.races == CPS_PROOF_HOLDS) == races);
+        CHECK((vf.deadlock == CPS_PROOF_HOLDS) == ends);
+        both += races && ends;
+        one += races != (va.races == CPS_PROOF_HOLDS || vb.races == CPS_PROOF_HOLDS);
+    }
+    CHECK(both > n / 30 && one > n / 20);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -405,6 +484,7 @@ main(int argc, char **argv)
            "not; deadlock left "
            "open or refuted in %u that always end\n",
            n, races, stuck, proved, cautious, shy);
+    check_forks(&g, n / 3);
     CHECK(races > n / 20 && proved > n / 20 && large < n / 20);
     return CHECK_DONE();
 }
