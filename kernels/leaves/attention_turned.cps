@@ -1,0 +1,244 @@
+// Flash attention with the scores turned: keys lie on the partitions, so that the exponentials are at once the stationary
+// operand of their product with the values, and nothing is transposed on the way. The sum of a row is one more column of
+// the values, of ones.
+//
+// A row's maximum lies across partitions here and is not taken: the exponentials are those of the scores as they are.
+// Afterwards each row is judged by its sum. Between 2^-90 and 2^120 no term was lost that counts (those below the smallest
+// normal number are less than n 2^-36 of the sum) and none overflowed, so the quotient is the softmax to the precision of
+// its 16-bit factors. If any row of the call fails, everything is computed again by rows, with the running maximum.
+// (FlashDecoding++, Hong et al. 2024, does the same with one guessed maximum for all rows.)
+
+// The queries of piece `ig` that see a key of tile `j`, in whole tiles of 128 from the start of `ig` on.
+fn looks_at(ig, j, causal, window) {
+    return clip(ig, causal ? j.start : 0, window > 0 ? round_up(j.end - 1 + window, 128) : ig.end);
+}
+
+// The keys that the queries of `ig` see, from a multiple of 128 on.
+fn visible(ig, keys, causal, window) {
+    let lo = window == 0 ? 0 : max(0, ig.start - window + 1) / 128 * 128;
+    return causal ? clip(range(keys), lo, ig.end) : range(keys);
+}
+
+// The distance in tiles between queries and keys from which on a window hides keys of the tile.
+fn first_partial(window) { return max(0, (window + 127) / 128 - 1); }
+
+fn narrow(far, window) { return far * 128 + 127 >= window; }
+
+// e[j, i] = exp(scale * (keys j times queries i) + mask of j) for the tiles of keys `c`, 0 where causality or the window
+// hide the key.
+fn exponentials(e, p, kt, qt, ig, c, scale, masked, mk, causal, window) {
+    var whole = !masked;                                        // one instruction for all of it
+    for j in tiles(c, 128) {
+        let see = looks_at(ig, j, causal, window);
+        p[j, see] = kt[:, j]' @ qt[:, see];
+        whole = whole && see.size == ig.size;
+    }
+    for j in tiles(c, 128) {
+        let see = looks_at(ig, j, causal, window);
+        if (masked) { e[j, see] = exp(p[j, see] * scale + mk[j, :]); }
+        else if (!whole) { e[j, see] = exp(p[j, see] * scale); }
+        else if (j.first) { e[c, :] = exp(p * scale); }
+        for i in tiles(see, 128) {
+            let away = i.start / 128 - j.start / 128;
+            let far = first_partial(window);
+            if (causal && away == 0) { e[j, i] = select(row(j) - col(i) <= 0, e[j, i], 0.0); }
+            if (window > 0 && away >= far) { e[j, i] = select(col(i) - row(j) < window, e[j, i], 0.0); }
+        }
+    }
+}
+
+fn products(acc, e, va, ig, c, causal, window) {
+    for j in tiles(c, 128), i in tiles(looks_at(ig, j, causal, window), 128) { acc[i, :] += e[j, i]' @ va[j, :]; }
+}
+
+// One tile of queries by rows, exactly: sections of keys, running maximum. `pos` holds the positions of its queries, `sk`
+// the sink or a low number. In a hardware loop nothing rotates, so all is declared once.
+fn by_rows(qs, os, masked, mask, sk, kt, vt, pos, turned, scale, causal, window) {
+    let n = qs.axis(0).size;
+    let d = qs.axis(1).size;
+    let keys = kt.axis(1).size;
+    let sec = min(keys, 2048);
+    sbuf qr[n, d]: qs.dtype <- qs;
+    sbuf qt[d, n]: qs.dtype;
+    turned[0:d, 0:n] = qr';
+    qt = turned[0:d, 0:n];
+    sbuf neg[n, 1]: fp32 = sk * -1.0;                           // minus the largest score so far
+    sbuf acc[n, d + 1]: fp32 = 0.0;
+    sbuf z[n, sec]: fp32;
+    sbuf e[n, sec]: qs.dtype;
+    sbuf et[128, n]: qs.dtype;
+    sbuf lo[n, 1]: fp32 = pos - (window == 0 ? keys : window - 1);
+    sbuf top[n, 1]: fp32;
+    sbuf alpha[n, 1]: fp32;
+    sbuf part[n, 1]: fp32;
+    psum p[n, 512]: fp32;
+    psum po[n, d]: fp32;
+    if (masked) { sbuf mk[all, 512]: fp32; }
+    for s in tiles(keys, sec) {
+        let zs = z[:, 0:s.size];
+        for j in tiles(s, 512) {
+            let zj = z[:, ds(j.start - s.start, j.size)];
+            p[:, 0:j.size] = qt' @ kt[:, j];
+            zj = p[:, 0:j.size] * scale;
+            if (masked) {
+                mk[:, 0:j.size] <- mask[0, j];
+                zj = zj + mk[:, 0:j.size];
+            }
+            if (causal) { zj = select(lo <= col(j) && col(j) <= pos, zj, lowest); }
+        }
+        top = -max(zs, axis: free);
+        top = minimum(top, neg);                                // never more than 3e38: -inf alone would be no number
+        alpha = top - neg;
+        alpha = exp(alpha);
+        neg = top;
+        e[:, 0:s.size] = exp(zs + neg) reduce add into part;
+        for j in tiles(s, 128) {
+            turned[0:j.size, 0:n] = e[:, ds(j.start - s.start, j.size)]';
+            et[0:j.size, :] = turned[0:j.size, 0:n];
+            if (j.first) { po = et[0:j.size, :]' @ vt[j, :]; } else { po += et[0:j.size, :]' @ vt[j, :]; }
+        }
+        acc[:, 0:d] = acc[:, 0:d] * alpha + po;
+        acc[:, d:d + 1] = acc[:, d:d + 1] * alpha + part;
+    }
+    part = sk + neg;
+    part = exp(part);
+    part = part + acc[:, d:d + 1];
+    part = 1.0 / part;
+    os <- acc[:, 0:d] * part;
+}
+
+leaf attention_turned for attention on trn2, trn3 {
+    where q.dtype in {bf16, fp16} && k.dtype == q.dtype && v.dtype == q.dtype : "q, k and v must share bf16 or fp16";
+    where d >= 2 && d <= 128 : "the head dimension must be 2 to 128";
+    where Sq >= 64 && Skv >= 64 : "short rows are for the leaf that packs them";
+    where B % Bkv == 0 : "query heads must be whole groups of key heads";
+    where causal || window == 0 : "a window needs causal attention";
+    where !causal || Sq <= Skv : "every query must have its tile of keys";
+    where !present(mask) || B % Bm == 0 : "heads must be whole groups of mask rows";
+    let size = bytes(q.dtype);
+    let tiles_q = ceil_div(Sq, 128);
+    let resident = Skv * size + ceil_div(Skv, 128) * (d + 1) * size;    // keys and values of one head
+    param twice in {1, 2} = 2;                                  // slots for them
+    where twice * resident + 2 * (tiles_q + B) * 4 + 3 * 512 * size + 16 * 1024 + 8 * 2048 <= sbuf.partition
+        : "keys and values of one head must stay on chip";
+    let seen = !causal ? Skv : window > 0 && window + 128 < Skv ? window + 128 : (Skv + 256) / 2;
+    let columns = B * Sq * seen / 128;                          // of scores
+    cost pe: columns * (135 + max(64, d + 1) + 7) / 128, act: columns * 1.1 + B * (Sq / 2 + 800),
+         hbm: bytes(q) + bytes(o) + bytes(k) + bytes(v);
+    tolerance 2e-2, 1e-5;
+    cases (B: 2, Bkv: 2, Sq: 300, Skv: 300, d: 64, causal: true), (B: 4, Bkv: 2, Sq: 130, Skv: 700, d: 128, Bm: 2, with: "mask sink"),
+          (B: 2, Bkv: 1, Sq: 1100, Skv: 1100, d: 40, causal: true, window: 130, with: "sink"),
+          (B: 1, Bkv: 1, Sq: 640, Skv: 640, d: 128, causal: true, window: 128, dtype: fp16),
+          (B: 2, Bkv: 1, Sq: 600, Skv: 601, d: 64, scale: 40.0, causal: true, window: 200, with: "sink"),
+          (B: 2, Bkv: 2, Sq: 200, Skv: 2100, d: 128, scale: 40.0, with: "mask", Bm: 1);
+
+    let G = B / Bkv;
+    let QG = 256;                                               // queries of a group: its sums take two PSUM banks, twice
+    let KB = 2;                                                 // tiles of keys of an exponential: one bank, four times
+    let CH = Skv <= 4096 ? 512 : 2048;                          // keys of one load
+    sbuf fine[128, B]: fp32;                                    // by head: 1 where the rows passed
+    for kv in 0..Bkv across cores {
+        sbuf kt[d, Skv]: k.dtype bufs twice;
+        sbuf va[Skv by 128, d + 1]: v.dtype bufs twice;
+        va[:, d:d + 1] = 1.0 on pool;
+        for h in 0..G {
+            let b = kv * G + h;
+            if (present(mask)) { sbuf mk[Skv by 128, 1]: fp32 bufs 2 <- mask[b / (B / Bm), :].view("s -> s 1"); }
+            if (present(sink)) {
+                sbuf es[all, 1]: fp32 bufs 2 <- sink[ds(b, 1)];
+                es = exp(es);
+            }
+            sbuf invs[128, tiles_q]: fp32 bufs 2 = 1.0;
+            sbuf sums[128, tiles_q]: fp32 bufs 2 = 0.0;
+            for ig in tiles(Sq, QG) {
+                sbuf qt[d, ig]: q.dtype bufs 3 <- q[b, ig, :]';
+                if (h == 0) {
+                    for c in tiles(clip(range(Skv), ig.first || !causal ? 0 : ig.start, ig.last || !causal ? Skv : ig.end), CH) {
+                        if (causal || ig.first) {
+                            kt[:, c] <- k[kv, c, :]';
+                            va[c, 0:d] <- v[kv, c, :];
+                        }
+                    }
+                }
+                psum acc[ig by 128, d + 1]: fp32 align 2048 bufs 2;
+                // The keys at the diagonal come first and are used last: nothing waits for their masks.
+                let live = visible(ig, Skv, causal, window);
+                let open = causal ? clip(live, 0, ig.start) : live;
+                let closed = causal ? clip(live, ig.start, Skv) : clip(live, 0, 0);
+                if (causal) { sbuf ed[closed by 128, ig]: bf16 bufs 2; }
+                for part in 0..2 {
+                    for c in tiles(part == 0 ? closed : open, KB * 128) {
+                        psum p[c by 128, ig]: fp32 bufs 4;
+                        if (causal && part == 0) {
+                            exponentials(ed, p, kt, qt, ig, c, scale, present(mask), present(mask) ? mk : kt, causal, window);
+                        } else {
+                            sbuf e[c by 128, ig]: bf16 bufs 6;
+                            exponentials(e, p, kt, qt, ig, c, scale, present(mask), present(mask) ? mk : kt, causal, window);
+                            products(acc, e, va, ig, c, causal, window);
+                        }
+                    }
+                }
+                if (causal) { products(acc, ed, va, ig, closed, causal, window); }
+                sbuf ot[ig by 128, d]: o.dtype bufs 3;
+                sbuf sum[ig by 128, d + 1]: fp32 bufs 3;
+                for i in tiles(ig, 128) { sum[i, :] = acc[i, :]; }
+                for i in tiles(ig, 128) {
+                    let t = i.start / 128;
+                    if (present(sink)) { sum[i, d:d + 1] = sum[i, d:d + 1] + es; }
+                    invs[0:i.size, t:t + 1] = 1.0 / sum[i, d:d + 1];
+                    ot[i, :] = sum[i, 0:d] * invs[0:i.size, t:t + 1] reduce add into sums[0:i.size, t:t + 1];
+                }
+                o[b, ig, :] <- ot;
+            }
+            // A sum of the row's results that is no finite number makes its product with 0 one that equals nothing.
+            sbuf v0[128, tiles_q]: fp32 bufs 2 = sums * 0.0;
+            sbuf v1[128, tiles_q]: fp32 bufs 2 = invs + v0;
+            sbuf v2[128, tiles_q]: fp32 bufs 2 = minimum(maximum(v1, 7.5e-37), 1.2e27);     // 2^-120, 2^90
+            sbuf same[128, tiles_q]: fp32 bufs 2 = v1 == v2;
+            fine[:, b:b + 1] = min(same, axis: free);
+        }
+    }
+    sbuf all_fine[128, 1]: fp32 = min(fine, axis: free);
+    sbuf ones[128, 1]: fp32 = 1.0;
+    psum count[1, 1]: fp32 = ones' @ all_fine;
+    sbuf rows_fine[1, 1]: i32 = count;
+    reg good: i32 <- rows_fine[0];
+    when (good < 128) {
+        let qr = q.view("b s d -> (b s) d");
+        let or_ = o.view("b s d -> (b s) d");
+        psum turned[128, 128]: q.dtype;
+        reg mrow: i32 = 0;                                      // row of the mask, and heads that it still serves
+        reg serves: i32 = present(mask) ? B / Bm : B;
+        loop kv in 0..Bkv {
+            sbuf kr[128, d]: k.dtype bufs 1;
+            sbuf kt[d, Skv]: k.dtype bufs 1;
+            for j in tiles(Skv, 128) {
+                kr[0:j.size, :] <- k[kv, j, :];
+                turned[0:d, 0:j.size] = kr[0:j.size, :]';
+                kt[:, j] = turned[0:d, 0:j.size];
+            }
+            sbuf vt[Skv by 128, d]: v.dtype bufs 1 <- v[kv, :, :];
+            loop h in 0..G {
+                reg b: i32 = kv * G + h;
+                sbuf pos[128, 1]: fp32 = row(range(128));
+                sbuf sk[128, 1]: fp32 = -3.0e38;
+                if (present(sink)) { sk <- repeat(sink[ds(b, 1)].view("b -> b 1"), 128, axis: 0); }
+                loop t in 0..Sq / 128 {
+                    reg r: i32 = b * Sq + t * 128;
+                    by_rows(qr[ds(r, 128), :], or_[ds(r, 128), :], present(mask), present(mask) ? mask[ds(mrow, 1), :] : sk, sk, kt, vt, pos, turned, scale, causal, window);
+                    pos = pos + 128.0;
+                }
+                if (Sq % 128 > 0) {
+                    let n = Sq % 128;
+                    reg r: i32 = b * Sq + Sq - n;
+                    by_rows(qr[ds(r, n), :], or_[ds(r, n), :], present(mask), present(mask) ? mask[ds(mrow, 1), :] : sk, sk[0:n, :], kt, vt, pos[0:n, :], turned, scale, causal, window);
+                }
+                serves = serves - 1;
+                when (serves == 0) {
+                    mrow = mrow + 1;
+                    serves = B / (present(mask) ? Bm : 1);
+                }
+            }
+        }
+    }
+}
