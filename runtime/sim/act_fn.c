@@ -100,9 +100,13 @@ ranged(double x, double y, int lo, int hi)
 }
 
 void
-act_row(unsigned fn, float alpha, const float *in, float *out, size_t n)
+act_row(const wide_loops *w, unsigned fn, float alpha, const float *in, float *out, size_t n)
 {
     (void)alpha;
+    if (fn == CPS_ACTFN_EXP) {
+        w->exp(in, out, n);
+        return;
+    }
     switch (fn) {
 #define FN(name, expr, lo, hi)                                                                 \
     case CPS_ACTFN_##name:                                                                     \

@@ -121,7 +121,7 @@ cps_sim_peek(const cps_sim *s, const cps_spot *at, size_t n, uint8_t *out, uint8
         init = v->init;
     } else {
         bool psum = at->space == CPS_SPOT_PSUM;
-        size_t lane = (size_t)at->partition * (size_t)most;
+        size_t lane = (size_t)at->partition * (psum ? PSUM_PITCH : s->sbuf_pitch);
         from = (psum ? s->psum : s->sbuf) + lane;
         init = (psum ? s->psum_init : s->sbuf_init) + lane;
     }

@@ -7,6 +7,7 @@
 #include "codegen/isa/desc.h"
 #include "codegen/isa/text.h"
 #include "runtime/sim/sim.h"
+#include "runtime/sim/wide.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,6 +16,10 @@ enum {
     LANES = 128,
     PSUM_BYTES = 16384, /* of a partition: 8 banks of 2 KiB */
     PSUM_FRESH = PSUM_BYTES / 2, /* flags of a partition */
+    /* Between the same byte of two partitions, on the host: an odd number of cache lines more than a
+     * power of two, or a column of partitions would share one set of the host's caches. */
+    PITCH_PAD = 33 * 64,
+    PSUM_PITCH = PSUM_BYTES + PITCH_PAD,
     ROW_MAX = 65536,    /* elements of one partition's pattern (uint16 counts, 64K limit) */
     MAX_OPNDS = 4,
     MAX_SCALARS = 3,
@@ -471,11 +476,13 @@ struct cps_sim {
     bool timer; /* no memory, no data: time only */
     cps_sim_report rep;
 
-    uint32_t sbuf_bytes; /* of a partition */
+    const wide_loops *wide; /* loops of this processor */
+    uint32_t sbuf_bytes, sbuf_pitch; /* of a partition */
     uint8_t *sbuf, *psum, *sbuf_init, *psum_init;
     pool_buffer pool;
     barrier join;
     uint8_t *psum_fresh; /* a byte for two: the next accumulation overwrites */
+    uint32_t psum_open;  /* banks (bits) in which a flag may be set */
     uint32_t sbuf_hi;    /* bytes of a partition that the kernel can touch */
     CPS_VEC(hbm_var) vars;
 
@@ -579,6 +586,7 @@ void block_close(cps_sim *s, block *b);
 bool addr_resolve(const cps_sim *s, uint64_t addr, uint64_t len, space *sp, uint32_t *var,
                   int64_t *off);
 uint8_t *addr_bytes(cps_sim *s, uint64_t addr, uint64_t len, uint8_t **init);
+bool addr_is_chip(uint64_t addr); /* SBUF or PSUM, not HBM */
 uint64_t addr_of_sb(int64_t off);
 void addr_layout(cps_sim *s);
 
@@ -658,7 +666,7 @@ uint32_t alu_bits(unsigned op, uint32_t a, uint32_t b, unsigned width);
 int64_t alu_int(unsigned op, int64_t a, int64_t b);
 float alu_identity(unsigned op);
 bool act_known(unsigned fn);
-void act_row(unsigned fn, float alpha, const float *x, float *y, size_t n);
+void act_row(const wide_loops *w, unsigned fn, float alpha, const float *x, float *y, size_t n);
 uint32_t act_sets(unsigned fn); /* sets that hold a function; all ones: resident everywhere */
 
 /* ---- semantics ---- */

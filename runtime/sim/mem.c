@@ -11,16 +11,16 @@ uint8_t *
 opnd_row(cps_sim *s, const opnd *o, unsigned p)
 {
     size_t lane = (size_t)o->part + p;
-    return o->psum ? s->psum + lane * PSUM_BYTES + o->byte
-                   : s->sbuf + lane * s->sbuf_bytes + o->byte;
+    return o->psum ? s->psum + lane * PSUM_PITCH + o->byte
+                   : s->sbuf + lane * s->sbuf_pitch + o->byte;
 }
 
 static uint8_t *
 init_row(cps_sim *s, const opnd *o, unsigned p)
 {
     size_t lane = (size_t)o->part + p;
-    return o->psum ? s->psum_init + lane * PSUM_BYTES + o->byte
-                   : s->sbuf_init + lane * s->sbuf_bytes + o->byte;
+    return o->psum ? s->psum_init + lane * PSUM_PITCH + o->byte
+                   : s->sbuf_init + lane * s->sbuf_pitch + o->byte;
 }
 
 /* Elements of a pattern <-> contiguous elements of T. */
@@ -107,28 +107,6 @@ store_raw(cps_sim *s, const opnd *o, unsigned p, const void *in)
     }
 }
 
-/* bf16 is the commonest type by far; its conversions are worth a loop of their own. */
-static void
-from_bf16(const uint16_t *in, float *out, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        uint32_t b = (uint32_t)in[i] << 16;
-        memcpy(&out[i], &b, 4);
-    }
-}
-
-static void
-to_bf16(const float *in, uint16_t *out, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        uint32_t b;
-        memcpy(&b, &in[i], 4);
-        uint32_t r = (b + 0x7FFF + (b >> 16 & 1)) >> 16;
-        bool nan = (b & 0x7FFFFFFF) > 0x7F800000;
-        out[i] = (uint16_t)(nan ? (b >> 16 | 0x40) : r);
-    }
-}
-
 void
 load_f32(cps_sim *s, const opnd *o, unsigned p, float *out)
 {
@@ -144,7 +122,7 @@ load_f32(cps_sim *s, const opnd *o, unsigned p, float *out)
     if (o->dtype == CPS_DT_FP32)
         memcpy(out, in, (size_t)o->count * 4);
     else if (o->dtype == CPS_DT_BF16)
-        from_bf16(in, out, o->count);
+        s->wide->from_bf16(in, out, o->count);
     else
         cps_to_f32_n((cps_dtype)o->dtype, in, out, o->count);
 }
@@ -158,7 +136,7 @@ narrow_f32(cps_sim *s, cps_dtype t, unsigned lane, const float *in, void *out, s
             cps_from_f32_stochastic(t, (uint8_t *)out + k * es, in[k],
                                     rand_rounding(s->unit, lane));
     } else if (t == CPS_DT_BF16) {
-        to_bf16(in, out, n);
+        s->wide->to_bf16(in, out, n);
     } else {
         cps_from_f32_n(t, in, out, n);
     }
@@ -315,9 +293,9 @@ shadow_of(cps_sim *s, const rect *r, int64_t at)
 {
     switch (r->space) {
     case SP_SBUF:
-        return s->sbuf_init + (at >> 18) * s->sbuf_bytes + (at & 0x3FFFF);
+        return s->sbuf_init + (at >> 18) * s->sbuf_pitch + (at & 0x3FFFF);
     case SP_PSUM:
-        return s->psum_init + (at >> 15) * PSUM_BYTES + (at & 0x7FFF);
+        return s->psum_init + (at >> 15) * PSUM_PITCH + (at & 0x7FFF);
     default:
         return s->vars.data[r->var].init ? s->vars.data[r->var].init + at : NULL;
     }
@@ -375,13 +353,15 @@ mem_create(cps_sim *s)
         t->dma_engines > DMA_RINGS)
         return false;
     s->sbuf_bytes = (uint32_t)t->sbuf_bytes;
+    s->sbuf_pitch = (uint32_t)cps_round_up(s->sbuf_bytes, 64) + PITCH_PAD;
+    s->wide = wide_best();
     if (s->timer)
         return true;
     // calloc of large blocks maps zero pages: what a kernel never touches costs nothing
-    s->sbuf = calloc(LANES, s->sbuf_bytes);
-    s->sbuf_init = calloc(LANES, s->sbuf_bytes);
-    s->psum = calloc(LANES, PSUM_BYTES);
-    s->psum_init = calloc(LANES, PSUM_BYTES);
+    s->sbuf = calloc(LANES, s->sbuf_pitch);
+    s->sbuf_init = calloc(LANES, s->sbuf_pitch);
+    s->psum = calloc(LANES, PSUM_PITCH);
+    s->psum_init = calloc(LANES, PSUM_PITCH);
     s->psum_fresh = calloc(LANES, PSUM_FRESH);
     for (unsigned i = 0; i < cps_countof(s->row); i++)
         s->row[i] = malloc(ROW_MAX * sizeof(int64_t));
@@ -393,7 +373,7 @@ mem_create(cps_sim *s)
     }
     s->mm_x = malloc(4 * LANES * 8192 * sizeof(float));
     s->mm_acc = malloc(LANES * 8192 * sizeof(float));
-    s->mm_pack = malloc(4 * LANES * (LANES + 8192) * sizeof(float));
+    s->mm_pack = aligned_alloc(64, 4 * LANES * (LANES + 8192) * sizeof(float));
     s->mm_bits = malloc(LANES * 8192 * sizeof(uint32_t));
     s->pool.data = calloc(LANES, POOL_BUFFER * 8);
     engine *pe = &s->eng[CPS_PE];
@@ -418,13 +398,14 @@ void
 mem_reset(cps_sim *s)
 {
     for (unsigned p = 0; p < LANES; p++) {
-        memset(s->sbuf + (size_t)p * s->sbuf_bytes, 0xFF, s->sbuf_hi);
-        memset(s->sbuf_init + (size_t)p * s->sbuf_bytes, 0, s->sbuf_hi);
+        memset(s->sbuf + (size_t)p * s->sbuf_pitch, 0xFF, s->sbuf_hi);
+        memset(s->sbuf_init + (size_t)p * s->sbuf_pitch, 0, s->sbuf_hi);
     }
     s->pool.count = 0;
-    memset(s->psum, 0xFF, LANES * PSUM_BYTES);
-    memset(s->psum_init, 0, LANES * PSUM_BYTES);
+    memset(s->psum, 0xFF, LANES * PSUM_PITCH);
+    memset(s->psum_init, 0, LANES * PSUM_PITCH);
     memset(s->psum_fresh, 0, LANES * PSUM_FRESH);
+    s->psum_open = 0;
     for (uint32_t i = 0; i < s->vars.n; i++) {
         hbm_var *v = &s->vars.data[i];
         if ((v->v->kind == CPS_VAR_TMP || v->v->kind == CPS_VAR_SHARED) && v->v->bytes <= POISON_MAX && !v->home)

@@ -1,17 +1,32 @@
-/* acc[m][n] = sum over k, in order, of w[k][m] * x[k][n]. Every sum is rounded to fp32 at each
- * step and no multiplication is fused with an addition, so that vector width changes no bit. */
+/* acc[m][n] = sum over k, in order, of w[k][m] * x[k][n]: each product exact or rounded to fp32 as
+ * said below, every sum rounded to fp32 at each step, so that vector width changes no bit. */
 #ifndef CPS_SIM_MM_H
 #define CPS_SIM_MM_H
 
 #include "runtime/base/base.h"
 
-enum { MM_COLS = 8192 };
+enum { MM_COLS = 8192, MM_PANEL = 32 };
 
-/* For operands whose products are exact in fp32. `room`: rows * (cols + n) floats. */
-void mm_plain(const float *w, const float *x, float *acc, unsigned rows, unsigned cols,
-              unsigned n, float *room);
-/* For fp32 operands: products in binary64, exact. */
-void mm_exact(const double *w, const float *x, float *acc, unsigned rows, unsigned cols,
-              unsigned n);
+typedef struct mm_job {
+    const float *w; /* row k at w + k * wpitch floats */
+    size_t wpitch;
+    const void *x; /* row k at x + k * xpitch bytes: fp32, or the codes of bf16 */
+    size_t xpitch;
+    bool bf16;
+    bool exact; /* fp32 operands: each step is one rounding of acc + w * x. Else operands of at most
+                 * 12 bits of significand, whose products are rounded to fp32 (which matters only
+                 * where they overflow or become subnormal). */
+    unsigned rows, cols, n;
+    float *out; /* row m at out + m * opitch floats */
+    size_t opitch;
+    bool add; /* one fp32 addition to what is there; else it is overwritten */
+    float *room; /* rows * (cols + MM_PANEL) floats */
+} mm_job;
+
+void mm_run(const mm_job *j);
+
+/* The same by one instruction set: 0 the base, 1 AVX2 with FMA, 2 AVX-512. False when this
+ * processor does not have it. */
+bool mm_run_on(int level, const mm_job *j);
 
 #endif

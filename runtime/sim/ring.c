@@ -67,6 +67,12 @@ addr_resolve(const cps_sim *s, uint64_t addr, uint64_t len, space *sp, uint32_t 
     return (uint64_t)*off + len <= (uint64_t)s->vars.data[*var].v->bytes;
 }
 
+bool
+addr_is_chip(uint64_t addr)
+{
+    return addr >= SB_BASE;
+}
+
 uint8_t *
 addr_bytes(cps_sim *s, uint64_t addr, uint64_t len, uint8_t **init)
 {
@@ -76,7 +82,7 @@ addr_bytes(cps_sim *s, uint64_t addr, uint64_t len, uint8_t **init)
     if (!addr_resolve(s, addr, len, &sp, &var, &off))
         cps_bug("descriptor address %llx was not checked", (unsigned long long)addr);
     if (sp == SP_SBUF) {
-        size_t at = (size_t)(off >> 18) * s->sbuf_bytes + (size_t)(off & (CPS_SBUF_STRIDE - 1));
+        size_t at = (size_t)(off >> 18) * s->sbuf_pitch + (size_t)(off & (CPS_SBUF_STRIDE - 1));
         *init = s->sbuf_init + at;
         return s->sbuf + at;
     }

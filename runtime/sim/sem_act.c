@@ -111,12 +111,8 @@ exec_activate(cps_sim *s, engine *e, insn *i)
         }
         float *v = s->row[0], *y = s->row[1];
         load_f32(s, x, p, v);
-        float a = scale[p], b = bias[p];
-        for (uint32_t k = 0; k < x->count; k++) {
-            float m = v[k] * a;
-            v[k] = m + b;
-        }
-        act_row(i->fn, imm[p], v, y, x->count);
+        s->wide->affine(v, scale[p], bias[p], v, x->count);
+        act_row(s->wide, i->fn, imm[p], v, y, x->count);
         run_sum(e, p, i->cmd, imm[p], CPS_ALU_ADD, y, x->count);
         store_f32(s, o, p, y);
     }
@@ -159,7 +155,7 @@ exec_quantize(cps_sim *s, engine *e, insn *i)
             float m = v[k] * in;
             v[k] = m + bias[p];
         }
-        act_row(i->fn, 0, v, y, x->count);
+        act_row(s->wide, i->fn, 0, v, y, x->count);
         for (uint32_t k = 0; k < x->count; k++) {
             float m = y[k] * scale;
             y[k] = m + zero;
@@ -215,7 +211,7 @@ exec_activate2(cps_sim *s, engine *e, insn *i)
             else
                 alu_f32(i->op1, v, 1, &b[p], 0, v, n);
         }
-        act_row(i->fn, param[p], v, y, n);
+        act_row(s->wide, i->fn, param[p], v, y, n);
         run_sum(e, p, i->cmd, 0, i->flag, y, n);
         store_f32(s, o, p, y);
     }

@@ -67,38 +67,114 @@ byte_at(const side *x, int64_t n)
     return a;
 }
 
+/* Elements of a transposed destination that lie a constant step apart in the source. */
+typedef struct column {
+    const uint8_t *from, *init;
+    ptrdiff_t step; /* bytes on the host */
+    uint8_t *to;
+    uint64_t addr;
+    int64_t apart; /* in simulated addresses */
+    uint32_t n;
+} column;
+
+/* The column that begins with element m of the destination's order, at most `most` long. */
+static column
+column_at(cps_sim *s, const item *it, int64_t m, uint32_t most)
+{
+    int64_t es = it->elem, r = m % it->rows, jump = it->cols * es, inner = 1;
+    const side *x = &it->from;
+    column c = {.addr = byte_at(x, (r * it->cols + m / it->rows) * es), .n = 1};
+    uint8_t *init;
+    c.from = addr_bytes(s, c.addr, (uint64_t)es, &init);
+    c.init = init;
+    for (int d = 0; d < x->nd && inner <= jump; inner *= x->size[d++]) {
+        int64_t q = jump / inner; // steps of dimension d from row to row
+        if (jump % inner || q >= x->size[d] || x->size[d] % q)
+            continue;
+        int64_t apart = (d ? x->step[d] : 1) * q, rows = x->size[d] / q;
+        int64_t n = CPS_MIN(CPS_MIN(rows - r % rows, it->rows - r), (int64_t)most);
+        bool chip = addr_is_chip(c.addr);
+        if (n < 2 || (chip && apart % CPS_SBUF_STRIDE))
+            break;
+        c.apart = apart;
+        c.step = chip ? apart / CPS_SBUF_STRIDE * (int64_t)s->sbuf_pitch : apart;
+        c.n = (uint32_t)n;
+        break;
+    }
+    return c;
+}
+
+/* Columns side by side: their elements share the source's cache lines. */
+static void
+gather(const column *c, unsigned n, size_t es)
+{
+    for (uint32_t k = 0; k < c->n; k++) {
+        for (unsigned j = 0; j < n; j++) {
+            const uint8_t *from = c[j].from + (ptrdiff_t)k * c[j].step;
+            uint8_t *to = c[j].to + k * es;
+            if (es == 2)
+                memcpy(to, from, 2);
+            else
+                memcpy(to, from, es);
+        }
+    }
+}
+
+enum { BESIDE = 8 };
+
+static void
+move_transposed(cps_sim *s, const xfer *x, const ring *r, const packet *p)
+{
+    const item *it = &x->b->items.data[p->item];
+    bool watch = s->opts.checks & CPS_CHECK_UNINIT;
+    size_t es = (size_t)it->elem;
+    column c[BESIDE];
+    unsigned have = 0;
+    for (uint32_t k = p->first; k < p->first + p->n; k++) {
+        uint32_t tl = cps_qdesc_bytes(&r->s2m.data[k]), n = tl / (uint32_t)es;
+        uint8_t *ti, *to = addr_bytes(s, r->s2m.data[k].addr, tl, &ti);
+        int64_t m = (int64_t)r->lin.data[k];
+        for (uint32_t at = 0; at < n; at += c[have - 1].n) {
+            column one = column_at(s, it, m + at, n - at);
+            one.to = to + at * es;
+            for (uint32_t e = 0; watch && one.init && e < one.n; e++)
+                defined_run(s, x->by, one.addr + (uint64_t)(e * one.apart), es,
+                            one.init + (ptrdiff_t)e * one.step);
+            if (have == BESIDE || (have && one.n != c[0].n)) {
+                gather(c, have, es);
+                have = 0;
+            }
+            c[have++] = one;
+        }
+        if (ti && watch)
+            memset(ti, 1, tl);
+    }
+    gather(c, have, es);
+}
+
 static void
 move_packet(cps_sim *s, const xfer *x, unsigned ring_no, const packet *p)
 {
     const ring *r = &x->b->ring[ring_no];
     const item *it = &x->b->items.data[p->item];
     bool watch = s->opts.checks & CPS_CHECK_UNINIT;
-    uint32_t n = s->opts.no_data ? 0 : p->n;
+    bool turned = it->op == CPS_DESC_TRANSPOSE;
+    uint32_t n = s->opts.no_data || turned ? 0 : p->n;
+    if (turned && !s->opts.no_data)
+        move_transposed(s, x, r, p);
     for (uint32_t k = p->first; k < p->first + n; k++) {
         const cps_qdesc *sd = &r->m2s.data[k], *dd = &r->s2m.data[k];
         uint32_t fl = cps_qdesc_bytes(sd), tl = cps_qdesc_bytes(dd);
         uint8_t *fi, *ti, *from, *to = addr_bytes(s, dd->addr, tl, &ti);
-        if (it->op == CPS_DESC_TRANSPOSE) {
-            int64_t m = (int64_t)r->lin.data[k], es = it->elem;
-            for (uint32_t at = 0; at < tl; at += (uint32_t)es, m++) {
-                int64_t lin = m % it->rows * it->cols + m / it->rows;
-                uint64_t a = byte_at(&it->from, lin * es);
-                from = addr_bytes(s, a, (uint64_t)es, &fi);
-                if (watch)
-                    defined_run(s, x->by, a, (uint64_t)es, fi);
-                memcpy(to + at, from, (size_t)es);
-            }
-        } else {
-            from = addr_bytes(s, sd->addr, fl, &fi);
-            if (watch)
-                defined_run(s, x->by, sd->addr, fl, fi);
-            if (it->alu != CPS_DGE_COMPUTE_OP_NONE && watch)
-                defined_run(s, x->by, dd->addr, tl, ti);
-            if (it->alu == CPS_DGE_COMPUTE_OP_NONE && it->from_dtype == it->to_dtype)
-                memmove(to, from, fl);
-            else
-                compute(it, from, to, fl / cps_dtype_bytes((cps_dtype)it->from_dtype));
-        }
+        from = addr_bytes(s, sd->addr, fl, &fi);
+        if (watch)
+            defined_run(s, x->by, sd->addr, fl, fi);
+        if (it->alu != CPS_DGE_COMPUTE_OP_NONE && watch)
+            defined_run(s, x->by, dd->addr, tl, ti);
+        if (it->alu == CPS_DGE_COMPUTE_OP_NONE && it->from_dtype == it->to_dtype)
+            memmove(to, from, fl);
+        else
+            compute(it, from, to, fl / cps_dtype_bytes((cps_dtype)it->from_dtype));
         if (ti && watch)
             memset(ti, 1, tl);
     }

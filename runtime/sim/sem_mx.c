@@ -179,7 +179,16 @@ exec_matmul_mx(cps_sim *s, engine *e, insn *i)
                    cols * sizeof *w);
     }
     s->rep.pe_macs += (uint64_t)PACK * rows * cols * n;
-    mm_plain(w, x, s->mm_acc, PACK * rows, cols, n, s->mm_pack);
+    mm_run(&(mm_job){.w = w,
+                     .wpitch = cols,
+                     .x = x,
+                     .xpitch = n * sizeof *x,
+                     .rows = PACK * rows,
+                     .cols = cols,
+                     .n = n,
+                     .out = s->mm_acc,
+                     .opitch = n,
+                     .room = s->mm_pack});
     pe_accumulate(s, e, i, s->mm_acc, n, F(CPS_F_SMX1D3_MM_psum_zero_region));
     return true;
 }

@@ -18,6 +18,8 @@
 
 #define F(x) (unsigned)cps_isa_get(&i->b, x)
 
+enum { BANK = 2048 }; /* bytes of a partition: the smallest zero region */
+
 /* Start partition of a row or column group; 0xFF when it is none. */
 static unsigned
 group_start(unsigned g)
@@ -85,17 +87,23 @@ exec_ldweights(cps_sim *s, engine *e, insn *i)
     float *row = s->row[0];
     for (unsigned k = 0; k < i->rows; k++) {
         size_t at = (size_t)(r0 + k) * LANES + c0;
-        load_f32(s, o, k, row);
-        memcpy(e->w[0] + at, row, cols * sizeof *row);
-        if (i->flag)
-            memcpy(e->w[1] + at, row + cols, cols * sizeof *row);
-        load_raw(s, o, k, s->raw);
-        if (o->es == 4)
-            memcpy(e->wbits + at, s->raw, cols * sizeof *e->wbits);
-        for (unsigned m = 0; m < cols && o->es == 2; m++)
-            e->wbits[at + m] = ((const uint16_t *)s->raw)[m];
-        for (unsigned m = 0; m < cols && o->es == 1; m++)
-            e->wbits[at + m] = s->raw[m];
+        const void *raw = opnd_row(s, o, k);
+        if (!o->flat || o->group) {
+            load_raw(s, o, k, s->raw);
+            raw = s->raw;
+        }
+        if (o->dtype == CPS_DT_BF16 && !i->flag) {
+            s->wide->from_bf16(raw, e->w[0] + at, cols);
+        } else {
+            load_f32(s, o, k, row);
+            memcpy(e->w[0] + at, row, cols * sizeof *row);
+            if (i->flag)
+                memcpy(e->w[1] + at, row + cols, cols * sizeof *row);
+            if (!o->flat || o->group) // the conversion used the scratch
+                load_raw(s, o, k, s->raw);
+        }
+        if (o->es <= 4)
+            s->wide->words(raw, o->es, e->wbits + at, cols);
     }
     e->wmode = i->cmd;
     e->wdtype = o->dtype;
@@ -156,6 +164,12 @@ fresh_row(cps_sim *s, const opnd *o, unsigned m)
     return s->psum_fresh + (size_t)(o->part + m) * PSUM_FRESH;
 }
 
+static bool
+is_plain(const opnd *o)
+{
+    return o->dtype == CPS_DT_FP32 && o->flat && o->byte % 4 == 0;
+}
+
 static void
 open_region(cps_sim *s, const opnd *o, unsigned region)
 {
@@ -164,13 +178,33 @@ open_region(cps_sim *s, const opnd *o, unsigned region)
     int64_t hi = CPS_MIN(cps_round_up(o->byte + o->hi, size), (int64_t)PSUM_BYTES);
     for (unsigned m = 0; m < o->rows; m++)
         memset(fresh_row(s, o, m) + lo / 2, 1, (size_t)(hi - lo) / 2);
+    for (int64_t b = lo / BANK; b < hi / BANK; b++)
+        s->psum_open |= 1u << b;
+}
+
+/* Whether a flag of the operand's bytes may be set. */
+static bool
+may_be_fresh(const cps_sim *s, const opnd *o)
+{
+    for (int64_t b = (o->byte + o->lo) / BANK; b <= (o->byte + o->hi - 1) / BANK; b++)
+        if (s->psum_open >> b & 1)
+            return true;
+    return false;
+}
+
+/* A start whose every fresh element is overwritten at once, where no flag is set: nothing to note. */
+static bool
+closes_at_once(const cps_sim *s, const opnd *o, unsigned region)
+{
+    int64_t size = 2048ll << (region & 3);
+    return is_plain(o) && o->byte % size == 0 && o->count * 4ll % size == 0 && !may_be_fresh(s, o);
 }
 
 /* Reads of accumulation: what is neither fresh nor written is the finding. */
 static void
 check_partial(cps_sim *s, const insn *i, const opnd *o, unsigned m, const int32_t *off)
 {
-    const uint8_t *init = s->psum_init + (size_t)(o->part + m) * PSUM_BYTES + o->byte;
+    const uint8_t *init = s->psum_init + (size_t)(o->part + m) * PSUM_PITCH + o->byte;
     for (uint32_t k = 0; k < o->count; k++) {
         if (fresh_row(s, o, m)[(o->byte + off[k]) / 2] || init[off[k]])
             continue;
@@ -182,6 +216,46 @@ check_partial(cps_sim *s, const insn *i, const opnd *o, unsigned m, const int32_
     }
 }
 
+/* Whether every element of a plain destination is overwritten, or every one added to: then the product
+ * can go straight there. What is added to is checked. */
+enum { PE_MIXED, PE_OVER, PE_ADD };
+
+static int
+uniform(cps_sim *s, const insn *i, bool start, bool always)
+{
+    const opnd *o = &i->op[1];
+    if (!is_plain(o))
+        return PE_MIXED;
+    if (start)
+        return PE_OVER;
+    bool look = !always && may_be_fresh(s, o);
+    for (unsigned m = 0; m < o->rows && look; m++)
+        if (memchr(fresh_row(s, o, m) + o->byte / 2, 1, 2 * (size_t)o->count))
+            return PE_MIXED;
+    rect r = opnd_rect(o);
+    check_read(s, i, &r);
+    return PE_ADD;
+}
+
+/* Before anything is written: a start makes its region fresh. False when no flag remains to be cleared
+ * after the whole destination has been written. */
+static bool
+begin_sum(cps_sim *s, const insn *i, unsigned region)
+{
+    const opnd *o = &i->op[1];
+    if (!(i->cmd & CPS_PSUM_ACCUMULATE_START) || closes_at_once(s, o, region))
+        return false;
+    open_region(s, o, region);
+    return true;
+}
+
+static void
+not_fresh(cps_sim *s, const opnd *o)
+{
+    for (unsigned m = 0; m < o->rows; m++)
+        memset(fresh_row(s, o, m) + o->byte / 2, 0, 2 * (size_t)o->count);
+}
+
 void
 pe_accumulate(cps_sim *s, engine *e, const insn *i, const float *acc, uint32_t n,
               unsigned region)
@@ -190,38 +264,24 @@ pe_accumulate(cps_sim *s, engine *e, const insn *i, const float *acc, uint32_t n
     const opnd *o = &i->op[1];
     bool start = i->cmd & CPS_PSUM_ACCUMULATE_START;
     bool always = s->k->gen >= CPS_V4 && i->cmd & CPS_PSUM_ACCUMULATE_ACCUMULATE;
-    bool plain = o->dtype == CPS_DT_FP32 && o->flat && o->byte % 4 == 0;
+    bool flags = begin_sum(s, i, region);
+    int how = uniform(s, i, start, always);
+    if (how != PE_MIXED) {
+        for (unsigned m = 0; m < o->rows; m++, acc += n) {
+            float *d = (float *)opnd_row(s, o, m);
+            for (uint32_t k = 0; k < n; k++)
+                d[k] = how == PE_ADD ? d[k] + acc[k] : acc[k];
+        }
+        if (flags)
+            not_fresh(s, o);
+        mark_opnd(s, o);
+        return;
+    }
     int32_t *off = (int32_t *)s->row[7];
-    if (start)
-        open_region(s, o, region);
-    if (!plain)
-        offsets(s, o, 0, off);
     float *old = s->row[0];
     for (unsigned m = 0; m < o->rows; m++, acc += n) {
         uint8_t *fresh = fresh_row(s, o, m);
-        bool any = !start && !always && memchr(fresh, 1, PSUM_FRESH) != NULL;
-        if (plain) {
-            float *d = (float *)opnd_row(s, o, m);
-            uint8_t *f = fresh + o->byte / 2;
-            if (start) {
-                memcpy(d, acc, n * sizeof *d);
-                memset(f, 0, 2 * n);
-                continue;
-            }
-            any = any && memchr(f, 1, 2 * n);
-            if (!any) {
-                rect r = {.space = SP_PSUM,
-                          .run = n * 4,
-                          .base = (int64_t)(o->part + m) * CPS_PSUM_STRIDE + o->byte};
-                rect_close(&r);
-                check_read(s, i, &r);
-                for (uint32_t k = 0; k < n; k++)
-                    d[k] += acc[k];
-                continue;
-            }
-            offsets(s, o, m, off);
-        }
-        if (o->group)
+        if (m == 0 || o->group)
             offsets(s, o, m, off);
         if (!start)
             check_partial(s, i, o, m, off);
@@ -237,57 +297,85 @@ pe_accumulate(cps_sim *s, engine *e, const insn *i, const float *acc, uint32_t n
     mark_opnd(s, o);
 }
 
-/* ---- fp32 ---- */
-
-static float
-high_part(float w)
+/* The product of a job straight into the destination where that can be, else by way of scratch. */
+static void
+multiply(cps_sim *s, engine *e, const insn *i, mm_job *j, unsigned region)
 {
-    return isfinite(w) ? cps_bits_f32(cps_f32_bits(w) & 0xFFFFF000u) : w;
+    const opnd *o = &i->op[1];
+    bool start = i->cmd & CPS_PSUM_ACCUMULATE_START;
+    bool always = s->k->gen >= CPS_V4 && i->cmd & CPS_PSUM_ACCUMULATE_ACCUMULATE;
+    j->room = s->mm_pack;
+    j->n = o->count;
+    j->cols = i->fn;
+    bool flags = begin_sum(s, i, region);
+    int how = uniform(s, i, start, always);
+    if (how == PE_MIXED) {
+        j->out = s->mm_acc;
+        j->opitch = j->n;
+        mm_run(j);
+        pe_accumulate(s, e, i, s->mm_acc, j->n, region);
+        return;
+    }
+    j->out = (float *)opnd_row(s, o, 0);
+    j->opitch = PSUM_PITCH / sizeof *j->out;
+    j->add = how == PE_ADD;
+    mm_run(j);
+    if (flags)
+        not_fresh(s, o);
+    mark_opnd(s, o);
 }
 
-static float
-low_part(float w)
+/* ---- fp32 ---- */
+
+/* The moving operand in scratch as [rows][n], or where it lies. */
+static const float *
+moving(cps_sim *s, const opnd *x, unsigned rows, size_t *pitch)
 {
-    return isfinite(w) ? w - high_part(w) : 0;
+    if (x->flat && !x->group && x->dtype == CPS_DT_FP32 && x->byte % 4 == 0) {
+        *pitch = x->psum ? PSUM_PITCH : s->sbuf_pitch;
+        return (const float *)opnd_row(s, x, 0);
+    }
+    *pitch = x->count * sizeof(float);
+    for (unsigned k = 0; k < rows; k++)
+        load_f32(s, x, k, s->mm_x + (size_t)k * x->count);
+    return s->mm_x;
 }
 
 static void
-matmul_fp32(cps_sim *s, engine *e, insn *i, uint32_t n)
+matmul_fp32(cps_sim *s, engine *e, insn *i, uint32_t n, unsigned region)
 {
     unsigned r0 = i->group & 0xFF, c0 = i->group >> 8, cols = i->fn, rows = i->rows;
-    bool odd = false;
-    for (size_t k = 0; k < (size_t)rows * n && !odd; k++)
-        odd = !isfinite(s->mm_x[k]);
-    float *w = s->row[1];
-    double *wd = (double *)s->row[2];
-    for (unsigned k = 0; k < rows; k++) {
-        for (unsigned m = 0; m < cols; m++) {
-            float v = e->w[0][(size_t)(r0 + k) * LANES + c0 + m];
-            if (e->wmode == CPS_PE_FP32MODE_LOW)
-                v = low_part(v);
-            else if (e->wmode == CPS_PE_FP32MODE_HIGH)
-                v = high_part(v);
-            w[k * cols + m] = v;
-            wd[k * cols + m] = v;
-        }
+    bool low = e->wmode == CPS_PE_FP32MODE_LOW, all = true;
+    const float *from = e->w[0] + (size_t)r0 * LANES + c0;
+    size_t pitch, wpitch = LANES;
+    const float *x = moving(s, &i->op[0], rows, &pitch), *w = from;
+    if (low || e->wmode == CPS_PE_FP32MODE_HIGH) {
+        for (unsigned k = 0; k < rows; k++, from += LANES)
+            s->wide->split(from, low, s->row[1] + k * cols, cols);
+        w = s->row[1];
+        wpitch = cols;
     }
-    if (!odd) {
-        mm_exact(wd, s->mm_x, s->mm_acc, rows, cols, n);
+    for (unsigned k = 0; k < rows && low && all; k++)
+        all = s->wide->finite((const float *)((const uint8_t *)x + k * pitch), n);
+    if (all) {
+        mm_job j = {
+            .w = w, .wpitch = wpitch, .x = x, .xpitch = pitch, .rows = rows, .exact = true};
+        multiply(s, e, i, &j, region);
         return;
     }
     // A part that is zero contributes nothing, even against an infinity.
-    bool split = e->wmode == CPS_PE_FP32MODE_LOW;
     for (unsigned m = 0; m < cols; m++) {
         for (uint32_t c = 0; c < n; c++) {
             float acc = 0;
             for (unsigned k = 0; k < rows; k++) {
-                float a = w[k * cols + m], x = s->mm_x[(size_t)k * n + c];
-                if (!(split && a == 0))
-                    acc = (float)((double)acc + (double)a * (double)x);
+                float a = w[k * wpitch + m], v = x[k * (pitch / sizeof v) + c];
+                if (a != 0)
+                    acc = fmaf(a, v, acc);
             }
             s->mm_acc[(size_t)m * n + c] = acc;
         }
     }
+    pe_accumulate(s, e, i, s->mm_acc, n, region);
 }
 
 /* ---- transposes: bits move, nothing is computed ---- */
@@ -376,20 +464,30 @@ exec_matmul(cps_sim *s, engine *e, insn *i)
 {
     const opnd *x = &i->op[0];
     unsigned r0 = i->group & 0xFF, c0 = i->group >> 8, cols = i->fn, rows = i->rows;
+    unsigned region = F(CPS_F_S3D3_MM_psum_zero_region);
     uint32_t n = i->op[1].count, per = x->count;
-    for (unsigned k = 0; k < rows; k++)
-        load_f32(s, x, k, s->mm_x + (size_t)k * per);
     s->rep.pe_macs += (uint64_t)rows * cols * per;
-    if (i->rev)
-        return transpose(s, e, i, n);
     bool four = x->dtype == CPS_DT_FP32 || x->dtype == CPS_DT_TF32;
-    if (four && i->op0 == CPS_PE_FP32MODE_LOW_HIGH) {
-        matmul_fp32(s, e, i, n);
-        pe_accumulate(s, e, i, s->mm_acc, n, F(CPS_F_S3D3_MM_psum_zero_region));
+    if (!i->rev && !i->flag && !four && x->flat && x->dtype == CPS_DT_BF16) {
+        mm_job j = {.w = e->w[0] + (size_t)r0 * LANES + c0,
+                    .wpitch = LANES,
+                    .x = opnd_row(s, x, 0),
+                    .xpitch = x->psum ? PSUM_PITCH : s->sbuf_pitch,
+                    .bf16 = true,
+                    .rows = rows};
+        multiply(s, e, i, &j, region);
         return true;
     }
+    if (!i->rev && four && i->op0 == CPS_PE_FP32MODE_LOW_HIGH) {
+        matmul_fp32(s, e, i, n, region);
+        return true;
+    }
+    for (unsigned k = 0; k < rows; k++)
+        load_f32(s, x, k, s->mm_x + (size_t)k * per);
+    if (i->rev)
+        return transpose(s, e, i, n);
     // Weights row by row, packed [k][m]; a double row follows the first plane.
-    float *w = s->row[1];
+    float *w = s->row[1], *in = s->mm_x;
     unsigned planes = i->flag ? 2 : 1;
     for (unsigned q = 0; q < planes; q++) {
         for (unsigned k = 0; k < rows; k++)
@@ -400,18 +498,21 @@ exec_matmul(cps_sim *s, engine *e, insn *i)
         for (size_t k = 0; k < (size_t)rows * cols; k++)
             w[k] = cps_round_f32(CPS_DT_TF32, w[k]);
         for (size_t k = 0; k < (size_t)rows * n; k++)
-            s->mm_x[k] = cps_round_f32(CPS_DT_TF32, s->mm_x[k]);
+            in[k] = cps_round_f32(CPS_DT_TF32, in[k]);
     }
     if (i->flag) { // X rows hold both halves: [k][2][n] to [2][k][n]
-        float *x2 = s->mm_x + (size_t)rows * per;
+        float *x2 = in + (size_t)rows * per;
         for (unsigned k = 0; k < rows; k++) {
-            memcpy(x2 + (size_t)k * n, s->mm_x + (size_t)k * per, n * sizeof *x2);
-            memcpy(x2 + (size_t)(rows + k) * n, s->mm_x + (size_t)k * per + n, n * sizeof *x2);
+            memcpy(x2 + (size_t)k * n, in + (size_t)k * per, n * sizeof *x2);
+            memcpy(x2 + (size_t)(rows + k) * n, in + (size_t)k * per + n, n * sizeof *x2);
         }
-        mm_plain(w, x2, s->mm_acc, 2 * rows, cols, n, s->mm_pack);
-    } else {
-        mm_plain(w, s->mm_x, s->mm_acc, rows, cols, n, s->mm_pack);
+        in = x2;
     }
-    pe_accumulate(s, e, i, s->mm_acc, n, F(CPS_F_S3D3_MM_psum_zero_region));
+    mm_job j = {.w = w,
+                .wpitch = cols,
+                .x = in,
+                .xpitch = n * sizeof *in,
+                .rows = planes * rows};
+    multiply(s, e, i, &j, region);
     return true;
 }

@@ -95,9 +95,7 @@ exec_max8(cps_sim *s, engine *e, insn *i)
         load_f32(s, x, p, v);
         for (unsigned k = 0; k < 8; k++)
             top[k] = -INFINITY;
-        for (uint32_t k = 0; k < x->count; k++) {
-            if (!(v[k] > top[7]))
-                continue;
+        for (size_t k = 0; (k = s->wide->above(v, k, x->count, top[7])) < x->count; k++) {
             unsigned at = 7;
             for (; at > 0 && v[k] > top[at - 1]; at--)
                 top[at] = top[at - 1];
@@ -118,17 +116,20 @@ exec_match_load(cps_sim *s, engine *e, insn *i)
     return true;
 }
 
-/* Position of the first element equal to `key` that is not taken; n when there is none. */
+/* Position of the first element equal to `key` that none of the keys `from`..`to` - 1 has taken; all
+ * ones when there is none. */
 static uint32_t
-first_match(const float *v, uint32_t n, float key, uint8_t *taken)
+first_match(const cps_sim *s, const float *v, uint32_t n, float key, const uint32_t *found,
+            unsigned from, unsigned to)
 {
-    for (uint32_t k = 0; k < n; k++) {
-        if (v[k] == key && !taken[k]) {
-            taken[k] = 1;
-            return k;
-        }
+    for (size_t at = 0; (at = s->wide->equal(v, at, n, key)) < n; at++) {
+        bool taken = false;
+        for (unsigned k = from; k < to; k++)
+            taken |= found[k] == at;
+        if (!taken)
+            return (uint32_t)at;
     }
-    return n;
+    return UINT32_MAX;
 }
 
 bool
@@ -141,15 +142,11 @@ exec_find_index8(cps_sim *s, engine *e, insn *i)
         return run_fault(s, i, CPS_E8305, "positions are u16 or u32");
     for (unsigned p = 0; p < i->rows; p++) {
         float *v = s->row[0];
-        uint8_t *taken = (uint8_t *)s->row[1];
+        uint32_t *found = e->found[p]; // a miss is all ones
         int64_t at[8];
         load_f32(s, x, p, v);
-        memset(taken, 0, x->count);
-        for (unsigned k = 0; k < 8; k++) { // equal keys take ascending positions (NKI)
-            uint32_t m = first_match(v, x->count, e->key[p][k], taken);
-            at[k] = m < x->count ? m : UINT32_MAX; // a miss is all ones
-            e->found[p][k] = (uint32_t)at[k];
-        }
+        for (unsigned k = 0; k < 8; k++) // equal keys take ascending positions (NKI)
+            at[k] = found[k] = first_match(s, v, x->count, e->key[p][k], found, 0, k);
         store_i64(s, o, p, at);
     }
     return true;
@@ -165,27 +162,26 @@ exec_match_replace8(cps_sim *s, engine *e, insn *i)
                          o->count);
     for (unsigned p = 0; p < i->rows; p++) {
         float *v = s->row[0];
-        uint8_t *taken = (uint8_t *)s->row[1];
+        uint32_t *found = e->found[p];
         load_f32(s, x, p, v);
-        memset(taken, 0, x->count);
-        for (unsigned k = 8; k-- > 0;) {
-            uint32_t m = first_match(v, x->count, e->key[p][k], taken);
-            e->found[p][k] = m < x->count ? m : UINT32_MAX;
-        }
+        for (unsigned k = 8; k-- > 0;)
+            found[k] = first_match(s, v, x->count, e->key[p][k], found, k + 1, 8);
         if (x->dtype == o->dtype) { // what is not replaced keeps its bits
             uint8_t *raw = (uint8_t *)s->row[2];
             uint64_t bits = 0;
             cps_from_f32((cps_dtype)o->dtype, &bits, imm);
             load_raw(s, x, p, raw);
-            for (uint32_t k = 0; k < x->count; k++) {
-                if (taken[k])
-                    memcpy(raw + (size_t)k * o->es, &bits, o->es);
+            for (unsigned k = 0; k < 8; k++) {
+                if (found[k] < x->count)
+                    memcpy(raw + (size_t)found[k] * o->es, &bits, o->es);
             }
             store_raw(s, o, p, raw);
             continue;
         }
-        for (uint32_t k = 0; k < x->count; k++)
-            v[k] = taken[k] ? imm : v[k];
+        for (unsigned k = 0; k < 8; k++) {
+            if (found[k] < x->count)
+                v[found[k]] = imm;
+        }
         store_f32(s, o, p, v);
     }
     return true;

@@ -332,7 +332,7 @@ exec_exponential(cps_sim *s, engine *e, insn *i)
         float *v = s->row[0];
         load_f32(s, x, p, v);
         alu_f32(CPS_ALU_SUBTRACT, v, 1, &a[p], 0, v, n);
-        act_row(CPS_ACTFN_EXP, 0, v, v, n);
+        act_row(s->wide, CPS_ACTFN_EXP, 0, v, v, n);
         if (i->cmd != CPS_ACCUM_CMD_IDLE) {
             float r = begin_acc(e, p, i->cmd, CPS_ALU_ADD, 0);
             for (uint32_t k = 0; k < n; k++)

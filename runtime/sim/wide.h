@@ -1,0 +1,60 @@
+/* Loops over rows of elements, compiled once for each instruction set of the host (wide_rows.c). Which
+ * one runs is asked of the processor and changes no bit of a result: nothing is fused, sums keep
+ * their order, and where a function is approximated the result is checked against its rounding. */
+#ifndef CPS_SIM_WIDE_H
+#define CPS_SIM_WIDE_H
+
+#include "runtime/base/base.h"
+
+/* Rows of fp32 or of bf16 codes, a pitch in bytes apart. */
+typedef struct wide_side {
+    uint8_t *at;
+    size_t pitch;
+    bool bf16;
+} wide_side;
+
+/* Operators of wide.pair; others are not done here. */
+typedef enum wide_op { WIDE_ADD, WIDE_SUB, WIDE_MUL, WIDE_MAX, WIDE_MIN, WIDE_OPS } wide_op;
+
+/* v * mul + add, each rounded; 1 and -0 leave every v as it is. */
+typedef struct wide_step {
+    float mul, add;
+} wide_step;
+
+typedef struct wide_loops {
+    void (*from_bf16)(const uint16_t *in, float *out, size_t n);
+    void (*to_bf16)(const float *in, uint16_t *out, size_t n);
+    /* o = a op b, rows x n. a and b have one type. */
+    void (*pair)(wide_op op, const wide_side *o, const wide_side *a, const wide_side *b, unsigned rows,
+                 size_t n);
+    /* o = a through steps[row][0], and when `two` through steps[row][1]. */
+    void (*steps)(const wide_side *o, const wide_side *a, const wide_step (*steps)[2], bool two,
+                  unsigned rows, size_t n);
+    /* o = a in o's type. */
+    void (*cast)(const wide_side *o, const wide_side *a, unsigned rows, size_t n);
+    /* acc[row] += a[row][k] for k in order. */
+    void (*sum)(const wide_side *a, float *acc, unsigned rows, size_t n);
+    /* The largest of a row (the smallest, negated, when `least`); false when a NaN or a zero decides,
+     * whose bits depend on the order. */
+    bool (*top)(const wide_side *a, bool least, float *out, size_t n);
+    /* (float)exp(x): the same bits as the library's, rounded once. */
+    void (*exp)(const float *in, float *out, size_t n);
+    /* in * mul, then + add, each rounded. */
+    void (*affine)(const float *in, float mul, float add, float *out, size_t n);
+    /* Raw codes of `es` bytes (1, 2 or 4) zero-extended. */
+    void (*words)(const void *in, unsigned es, uint32_t *out, size_t n);
+    /* The upper 12 bits of each significand, or the exact rest; of what is not finite itself and 0. */
+    void (*split)(const float *in, bool low, float *out, size_t n);
+    bool (*finite)(const float *in, size_t n); /* all of them */
+    /* The first element from k on that is greater than t, or equal to t; n when there is none. */
+    size_t (*above)(const float *v, size_t k, size_t n, float t);
+    size_t (*equal)(const float *v, size_t k, size_t n, float t);
+} wide_loops;
+
+extern const wide_loops wide_base, wide_avx2, wide_avx512;
+
+/* By instruction set: 0 the base, 1 AVX2 with FMA, 2 AVX-512; NULL when this processor has it not. */
+const wide_loops *wide_at(int level);
+const wide_loops *wide_best(void);
+
+#endif

@@ -1,0 +1,450 @@
+/* The loops of wide.h. This file is compiled once for each instruction set: WIDE names the table that it
+ * fills. Loops are plain C that the compiler turns into vectors; what has no such form is written for
+ * AVX-512 alone. Rows that are read and written may be the same, never overlap otherwise. */
+#include "runtime/sim/wide.h"
+
+#include <math.h>
+#include <string.h>
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+#define LOOP _Pragma("GCC ivdep") for
+#if defined(__FMA__)
+#define MULADD(a, b, c) __builtin_fma(a, b, c)
+#else
+#define MULADD(a, b, c) ((a) * (b) + (c))
+#endif
+
+INLINE uint32_t
+bits(float x)
+{
+    uint32_t b;
+    memcpy(&b, &x, 4);
+    return b;
+}
+
+INLINE float
+value(uint32_t b)
+{
+    float x;
+    memcpy(&x, &b, 4);
+    return x;
+}
+
+INLINE float
+get_f(float x)
+{
+    return x;
+}
+
+INLINE float
+get_b(uint16_t x)
+{
+    return value((uint32_t)x << 16);
+}
+
+INLINE float
+put_f(float x)
+{
+    return x;
+}
+
+/* To nearest even; a NaN keeps its upper bits and becomes quiet. */
+INLINE uint16_t
+put_b(float x)
+{
+    uint32_t b = bits(x);
+    uint32_t r = b + 0x7FFF + (b >> 16 & 1);
+    return (uint16_t)((x != x ? b | 0x400000 : r) >> 16);
+}
+
+static void
+from_bf16(const uint16_t *in, float *out, size_t n)
+{
+    LOOP (size_t k = 0; k < n; k++)
+        out[k] = get_b(in[k]);
+}
+
+static void
+to_bf16(const float *in, uint16_t *out, size_t n)
+{
+    LOOP (size_t k = 0; k < n; k++)
+        out[k] = put_b(in[k]);
+}
+
+/* ---- two operands ---- */
+
+/* Maximum and minimum as alu.c has them: NaN of either side stays. */
+#define PAIR_OPS(X)                                                                            \
+    X(ADD, x + y)                                                                              \
+    X(SUB, x - y)                                                                              \
+    X(MUL, x *y)                                                                               \
+    X(MAX, x > y || x != x ? x : y)                                                            \
+    X(MIN, x < y || x != x ? x : y)
+
+#define TYPE_f float
+#define TYPE_b uint16_t
+
+#define PAIR(op, expr, in, res)                                                                \
+    static void pair_##op##_##in##res(const wide_side *o, const wide_side *a,                  \
+                                      const wide_side *b, unsigned rows, size_t n)             \
+    {                                                                                          \
+        for (unsigned r = 0; r < rows; r++) {                                                  \
+            const TYPE_##in *p = (const TYPE_##in *)(const void *)(a->at + r * a->pitch);      \
+            const TYPE_##in *q = (const TYPE_##in *)(const void *)(b->at + r * b->pitch);      \
+            TYPE_##res *z = (TYPE_##res *)(void *)(o->at + r * o->pitch);                      \
+            LOOP (size_t k = 0; k < n; k++) {                                                  \
+                float x = get_##in(p[k]), y = get_##in(q[k]);                                  \
+                z[k] = put_##res(expr);                                                        \
+            }                                                                                  \
+        }                                                                                      \
+    }
+
+#define PAIRS(op, expr)                                                                        \
+    PAIR(op, expr, f, f)                                                                       \
+    PAIR(op, expr, f, b)                                                                       \
+    PAIR(op, expr, b, f)                                                                       \
+    PAIR(op, expr, b, b)
+PAIR_OPS(PAIRS)
+
+static void
+pair(wide_op op, const wide_side *o, const wide_side *a, const wide_side *b, unsigned rows, size_t n)
+{
+    static void (*const by[WIDE_OPS][4])(const wide_side *, const wide_side *, const wide_side *,
+                                         unsigned, size_t) = {
+#define ROW(id, expr)                                                                          \
+    [WIDE_##id] = {pair_##id##_ff, pair_##id##_fb, pair_##id##_bf, pair_##id##_bb},
+        PAIR_OPS(ROW)
+#undef ROW
+    };
+    by[op][a->bf16 * 2 + o->bf16](o, a, b, rows, n);
+}
+
+/* ---- steps ---- */
+
+#define STEPS(in, res, two, body)                                                              \
+    static void steps_##in##res##two(const wide_side *o, const wide_side *a,                   \
+                                     const wide_step (*s)[2], unsigned rows, size_t n)         \
+    {                                                                                          \
+        for (unsigned r = 0; r < rows; r++) {                                                  \
+            const TYPE_##in *p = (const TYPE_##in *)(const void *)(a->at + r * a->pitch);      \
+            TYPE_##res *z = (TYPE_##res *)(void *)(o->at + r * o->pitch);                      \
+            float m0 = s[r][0].mul, c0 = s[r][0].add, m1 = s[r][1].mul, c1 = s[r][1].add;      \
+            (void)m1;                                                                          \
+            (void)c1;                                                                          \
+            LOOP (size_t k = 0; k < n; k++) {                                                  \
+                float x = get_##in(p[k]);                                                      \
+                body z[k] = put_##res(x);                                                      \
+            }                                                                                  \
+        }                                                                                      \
+    }
+#define ONE_STEP x = x * m0, x = x + c0;
+#define TWO_STEPS ONE_STEP x = x * m1, x = x + c1;
+STEPS(f, f, 1, ONE_STEP)
+STEPS(f, b, 1, ONE_STEP)
+STEPS(b, f, 1, ONE_STEP)
+STEPS(b, b, 1, ONE_STEP)
+STEPS(f, f, 2, TWO_STEPS)
+STEPS(f, b, 2, TWO_STEPS)
+STEPS(b, f, 2, TWO_STEPS)
+STEPS(b, b, 2, TWO_STEPS)
+
+static void
+steps(const wide_side *o, const wide_side *a, const wide_step (*s)[2], bool two, unsigned rows,
+      size_t n)
+{
+    static void (*const by[2][4])(const wide_side *, const wide_side *, const wide_step (*)[2],
+                                  unsigned, size_t) = {
+        {steps_ff1, steps_fb1, steps_bf1, steps_bb1},
+        {steps_ff2, steps_fb2, steps_bf2, steps_bb2},
+    };
+    by[two][a->bf16 * 2 + o->bf16](o, a, s, rows, n);
+}
+
+static void
+cast(const wide_side *o, const wide_side *a, unsigned rows, size_t n)
+{
+    for (unsigned r = 0; r < rows; r++) {
+        const void *p = a->at + r * a->pitch;
+        void *z = o->at + r * o->pitch;
+        if (a->bf16 == o->bf16)
+            memmove(z, p, n * (a->bf16 ? 2 : 4));
+        else if (a->bf16)
+            from_bf16(p, z, n);
+        else
+            to_bf16(p, z, n);
+    }
+}
+
+static void
+affine(const float *in, float mul, float add, float *out, size_t n)
+{
+    LOOP (size_t k = 0; k < n; k++) {
+        float m = in[k] * mul;
+        out[k] = m + add;
+    }
+}
+
+/* ---- sums in order: many rows at once, since within a row each step waits for the one before ---- */
+
+enum { TOGETHER = 16, PART = 64 };
+
+#if defined(__AVX512F__)
+/* Column k of 16 rows in vector k. */
+INLINE void
+turn16(const float *in, size_t pitch, __m512 t[16])
+{
+    __m512 a[16], b[16];
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; i++)
+        a[i] = _mm512_loadu_ps(in + (size_t)i * pitch);
+#pragma GCC unroll 8
+    for (int i = 0; i < 16; i += 2) {
+        b[i] = _mm512_unpacklo_ps(a[i], a[i + 1]);
+        b[i + 1] = _mm512_unpackhi_ps(a[i], a[i + 1]);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 16; i += 4) {
+#pragma GCC unroll 2
+        for (int h = 0; h < 2; h++) {
+            __m512d x = _mm512_castps_pd(b[i + h]), y = _mm512_castps_pd(b[i + 2 + h]);
+            a[i + 2 * h] = _mm512_castpd_ps(_mm512_unpacklo_pd(x, y));
+            a[i + 2 * h + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(x, y));
+        }
+    }
+    // a[4 g + c]: in 128-bit lane l, column 4 l + c of rows 4 g .. 4 g + 3
+#pragma GCC unroll 4
+    for (int c = 0; c < 4; c++) {
+        __m512 lo = _mm512_shuffle_f32x4(a[c], a[4 + c], 0x88);
+        __m512 hi = _mm512_shuffle_f32x4(a[c], a[4 + c], 0xDD);
+        __m512 lo2 = _mm512_shuffle_f32x4(a[8 + c], a[12 + c], 0x88);
+        __m512 hi2 = _mm512_shuffle_f32x4(a[8 + c], a[12 + c], 0xDD);
+        t[c] = _mm512_shuffle_f32x4(lo, lo2, 0x88);
+        t[8 + c] = _mm512_shuffle_f32x4(lo, lo2, 0xDD);
+        t[4 + c] = _mm512_shuffle_f32x4(hi, hi2, 0x88);
+        t[12 + c] = _mm512_shuffle_f32x4(hi, hi2, 0xDD);
+    }
+}
+#endif
+
+/* 16 rows of n <= PART values, `pitch` floats apart. */
+INLINE void
+sum16(const float *x, size_t pitch, float *acc, size_t n)
+{
+    size_t k = 0;
+#if defined(__AVX512F__)
+    __m512 s = _mm512_loadu_ps(acc);
+    for (; k + 16 <= n; k += 16) {
+        __m512 t[16];
+        turn16(x + k, pitch, t);
+#pragma GCC unroll 16
+        for (int i = 0; i < 16; i++)
+            s = _mm512_add_ps(s, t[i]);
+    }
+    _mm512_storeu_ps(acc, s);
+#endif
+    float a[TOGETHER];
+    memcpy(a, acc, sizeof a);
+    for (; k < n; k++) {
+        for (unsigned r = 0; r < TOGETHER; r++)
+            a[r] += x[r * pitch + k];
+    }
+    memcpy(acc, a, sizeof a);
+}
+
+static void
+sum(const wide_side *a, float *acc, unsigned rows, size_t n)
+{
+    unsigned r = 0;
+    for (; r + TOGETHER <= rows; r += TOGETHER) {
+        uint8_t *row = a->at + r * a->pitch;
+        if (!a->bf16 && a->pitch % 4 == 0) {
+            sum16((const float *)(const void *)row, a->pitch / 4, acc + r, n);
+            continue;
+        }
+        float part[TOGETHER * PART];
+        for (size_t k = 0; k < n; k += PART) {
+            size_t some = n - k < PART ? n - k : PART;
+            for (unsigned i = 0; i < TOGETHER; i++)
+                from_bf16((const uint16_t *)(const void *)(row + i * a->pitch) + k, part + i * PART,
+                          some);
+            sum16(part, PART, acc + r, some);
+        }
+    }
+    for (; r < rows; r++) {
+        const void *row = a->at + r * a->pitch;
+        float s = acc[r];
+        for (size_t k = 0; k < n; k++)
+            s += a->bf16 ? get_b(((const uint16_t *)row)[k]) : ((const float *)row)[k];
+        acc[r] = s;
+    }
+}
+
+/* ---- the largest of a row: codes in the order of their values ---- */
+
+static bool
+top(const wide_side *a, bool least, float *out, size_t n)
+{
+    if (a->bf16) {
+        const int16_t *p = (const int16_t *)(const void *)a->at, flip = least ? -1 : 0;
+        int16_t best = INT16_MIN, big = 0;
+        for (size_t k = 0; k < n; k++) {
+            int16_t v = p[k], m = (int16_t)(v & 0x7FFF);
+            int16_t key = (int16_t)(v ^ ((v >> 15) & 0x7FFF) ^ flip);
+            best = key > best ? key : best;
+            big = m > big ? m : big;
+        }
+        best ^= flip;
+        int16_t code = (int16_t)(best ^ ((best >> 15) & 0x7FFF));
+        *out = get_b((uint16_t)code);
+        return big <= 0x7F80 && *out != 0;
+    }
+    const int32_t *p = (const int32_t *)(const void *)a->at, flip = least ? -1 : 0;
+    int32_t best = INT32_MIN, big = 0;
+    for (size_t k = 0; k < n; k++) {
+        int32_t v = p[k], m = v & 0x7FFFFFFF;
+        int32_t key = v ^ ((v >> 31) & 0x7FFFFFFF) ^ flip;
+        best = key > best ? key : best;
+        big = m > big ? m : big;
+    }
+    best ^= flip;
+    *out = value((uint32_t)(best ^ ((best >> 31) & 0x7FFFFFFF)));
+    return big <= 0x7F800000 && *out != 0;
+}
+
+/* ---- exp ---- */
+
+/* exp(r) on |r| <= ln(2) / 2: the polynomial of degree 8 with the least relative error, 2^-40.2 (found by
+ * Lawson's iteration). */
+static const double poly[9] = {0x1.ffffffffff7a7p-1, 0x1.ffffffffd55abp-1, 0x1.0000000088093p-1,
+                               0x1.555555a08da9bp-3, 0x1.55555404ee590p-5, 0x1.111082a0199aep-7,
+                               0x1.6c18b34a45dc6p-10, 0x1.a1a83108c504fp-13, 0x1.9edaac650033ap-16};
+
+enum { BLOCK = 64 };
+
+/* Of the 29 bits that a float has not: within 2^-38 of a half. */
+INLINE uint64_t
+near_middle(uint64_t q)
+{
+    return (q + (1u << 15) - (1u << 28)) % (1u << 29) < 1u << 16;
+}
+
+/* Where the fast value lies within 2^-38 of the middle between two floats, or outside the range in which
+ * a float is normal, the library decides. */
+static void
+exp_row(const float *in, float *out, size_t n)
+{
+    double y[BLOCK];
+    for (size_t b = 0; b < n; b += BLOCK) {
+        size_t some = n - b < BLOCK ? n - b : BLOCK;
+        const float *x = in + b;
+        uint64_t doubt = 0;
+        uint32_t outside = 0;
+        for (size_t k = 0; k < some; k++)
+            outside |= !(fabsf(x[k]) <= 87.0f);
+        for (size_t k = 0; k < some; k++) {
+            double v = x[k];
+            double t = v * 1.4426950408889634 + 0x1.8p52, whole = t - 0x1.8p52;
+            double r = (v - whole * 0x1.62e42fefap-1) - whole * 0x1.cf79abc9e3b4p-40;
+            double p = poly[8];
+#pragma GCC unroll 8
+            for (int d = 7; d >= 0; d--)
+                p = MULADD(p, r, poly[d]);
+            uint64_t e, q;
+            memcpy(&e, &t, 8);
+            memcpy(&q, &p, 8);
+            q += e << 52;
+            memcpy(&y[k], &q, 8);
+            doubt |= near_middle(q);
+        }
+        if (!doubt && !outside) {
+            for (size_t k = 0; k < some; k++)
+                out[b + k] = (float)y[k];
+            continue;
+        }
+        for (size_t k = 0; k < some; k++) {
+            uint64_t q;
+            memcpy(&q, &y[k], 8);
+            float v = x[k];
+            bool fine = fabsf(v) <= 87.0f && !near_middle(q);
+            out[b + k] = fine ? (float)y[k] : v < -104.0f ? 0 : (float)exp(v);
+        }
+    }
+}
+
+/* ---- raw codes, searches ---- */
+
+static void
+words(const void *in, unsigned es, uint32_t *out, size_t n)
+{
+    const uint8_t *b = in;
+    const uint16_t *h = in;
+    if (es == 4)
+        memcpy(out, in, n * 4);
+    else if (es == 2)
+        LOOP (size_t k = 0; k < n; k++)
+            out[k] = h[k];
+    else
+        LOOP (size_t k = 0; k < n; k++)
+            out[k] = b[k];
+}
+
+static void
+split(const float *in, bool low, float *out, size_t n)
+{
+    LOOP (size_t k = 0; k < n; k++) {
+        float x = in[k];
+        uint32_t b = bits(x);
+        float high = value(b & 0xFFFFF000u), rest = x - high;
+        bool far = (b << 1) >> 24 == 255;
+        float h = far ? x : high, l = far ? 0.0f : rest;
+        out[k] = low ? l : h;
+    }
+}
+
+static bool
+all_finite(const float *in, size_t n)
+{
+    uint32_t big = 0;
+    for (size_t k = 0; k < n; k++) {
+        uint32_t b = bits(in[k]) << 1;
+        big = b > big ? b : big;
+    }
+    return big >> 24 != 255;
+}
+
+#define SEARCH(name, op)                                                                       \
+    static size_t name(const float *v, size_t k, size_t n, float t)                            \
+    {                                                                                          \
+        for (; k + BLOCK <= n; k += BLOCK) {                                                   \
+            uint32_t any = 0;                                                                  \
+            for (size_t j = 0; j < BLOCK; j++)                                                 \
+                any |= v[k + j] op t;                                                          \
+            if (any)                                                                           \
+                break;                                                                         \
+        }                                                                                      \
+        while (k < n && !(v[k] op t))                                                          \
+            k++;                                                                               \
+        return k;                                                                              \
+    }
+SEARCH(above, >)
+SEARCH(equal, ==)
+
+const wide_loops WIDE = {
+    .from_bf16 = from_bf16,
+    .to_bf16 = to_bf16,
+    .pair = pair,
+    .steps = steps,
+    .cast = cast,
+    .sum = sum,
+    .top = top,
+    .exp = exp_row,
+    .affine = affine,
+    .words = words,
+    .split = split,
+    .finite = all_finite,
+    .above = above,
+    .equal = equal,
+};

@@ -1,0 +1,283 @@
+/* The loops that exist once for each instruction set of the host: every one that this processor has gives
+ * the bits of a plain one, also at odd lengths, at extremes of the range and on NaN. */
+#include "runtime/base/num.h"
+#include "runtime/base/hash.h"
+#include "runtime/sim/mm.h"
+#include "runtime/sim/wide.h"
+#include "tests/check.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 37, N = 213, K = 128, M = 125, COLS = 109 };
+
+static uint64_t state = 1;
+
+static uint32_t
+word(void)
+{
+    return (uint32_t)cps_mix64(state++);
+}
+
+/* Every kind of number: any bits, small integers, zeros. */
+static float
+any(void)
+{
+    uint32_t b = word();
+    switch (word() % 4) {
+    case 0:
+        return cps_bits_f32(b);
+    case 1:
+        return (float)(b % 17) - 8;
+    default:
+        return cps_bits_f32((b & 0x807FFFFF) | (100 + b % 50) << 23);
+    }
+}
+
+static bool
+same(float a, float b)
+{
+    return cps_f32_bits(a) == cps_f32_bits(b) || (a != a && b != b);
+}
+
+/* ---- products ---- */
+
+static float x32[K * COLS], w32[K * M];
+static uint16_t x16[K * COLS];
+
+/* What the instruction means, step by step. */
+static float
+plain(const mm_job *j, unsigned m, unsigned c, float old)
+{
+    float acc = 0;
+    for (unsigned k = 0; k < j->rows; k++) {
+        float w = j->w[k * j->wpitch + m];
+        float x = j->bf16 ? cps_bits_f32((uint32_t)x16[k * COLS + c] << 16) : x32[k * COLS + c];
+        if (j->exact) {
+            acc = fmaf(w, x, acc);
+        } else {
+            float p = w * x;
+            acc = acc + p;
+        }
+    }
+    return j->add ? old + acc : acc;
+}
+
+/* How large the operands are: ordinary, products that overflow, products below the normal range. */
+static void
+fill(unsigned how)
+{
+    static const uint32_t from[] = {110, 186, 55}, span[] = {30, 12, 20};
+    for (int i = 0; i < K * COLS; i++) {
+        uint32_t b = word();
+        b = (b & 0x807FFFFF) | (from[how] + b % span[how]) << 23;
+        x16[i] = (uint16_t)(i % 31 ? b >> 16 : 0);
+        x32[i] = cps_bits_f32(b);
+    }
+    for (int i = 0; i < K * M; i++) {
+        uint32_t b = word();
+        b = (b & 0x807F0000) | (from[how] + b % span[how]) << 23;
+        w32[i] = cps_bits_f32(i % 29 ? b : 0);
+    }
+}
+
+static void
+products(void)
+{
+    float *room = malloc(K * (M + MM_PANEL) * sizeof *room);
+    float *got = malloc(M * COLS * sizeof *got);
+    unsigned bad = 0, ran = 0;
+    for (unsigned how = 0; how < 3; how++) {
+        fill(how);
+        for (unsigned form = 0; form < 3; form++) {
+            mm_job j = {.w = w32, .wpitch = M, .rows = K, .cols = M, .n = COLS, .opitch = COLS,
+                        .out = got, .room = room, .bf16 = form == 0, .exact = form == 1,
+                        .add = form != 2};
+            j.x = j.bf16 ? (const void *)x16 : (const void *)x32;
+            j.xpitch = COLS * (j.bf16 ? sizeof *x16 : sizeof *x32);
+            if (form == 2) { // 12 bits, as every type but fp32 has
+                for (int i = 0; i < K * COLS; i++)
+                    x32[i] = cps_bits_f32(cps_f32_bits(x32[i]) & 0xFFFFF000);
+            }
+            for (int level = 0; level < 3; level++) {
+                for (int i = 0; i < M * COLS; i++)
+                    got[i] = (float)(i % 5);
+                if (!mm_run_on(level, &j))
+                    continue;
+                ran++;
+                for (unsigned m = 0; m < M; m++)
+                    for (unsigned c = 0; c < COLS; c++)
+                        bad += !same(got[m * COLS + c],
+                                     plain(&j, m, c, (float)((int)(m * COLS + c) % 5)));
+            }
+        }
+    }
+    CHECK_INT(bad, 0);
+    CHECK(ran >= 9);
+    free(room);
+    free(got);
+}
+
+/* ---- rows ---- */
+
+static float fa[ROWS * N], fb[ROWS * N];
+static uint16_t ha[ROWS * N], hb[ROWS * N];
+
+static float
+at(const wide_side *s, unsigned r, size_t k)
+{
+    if (!s->bf16)
+        return ((const float *)(void *)(s->at + r * s->pitch))[k];
+    return cps_bits_f32((uint32_t)((const uint16_t *)(void *)(s->at + r * s->pitch))[k] << 16);
+}
+
+static float
+rounded(float x, bool bf16)
+{
+    uint16_t h;
+    if (!bf16)
+        return x;
+    cps_from_f32(CPS_DT_BF16, &h, x);
+    return cps_bits_f32((uint32_t)h << 16);
+}
+
+static float
+op(wide_op o, float x, float y)
+{
+    switch (o) {
+    case WIDE_ADD:
+        return x + y;
+    case WIDE_SUB:
+        return x - y;
+    case WIDE_MUL:
+        return x * y;
+    case WIDE_MAX:
+        return x > y || x != x ? x : y;
+    default:
+        return x < y || x != x ? x : y;
+    }
+}
+
+static wide_side
+side(bool bf16, float *f, uint16_t *h)
+{
+    return bf16 ? (wide_side){(uint8_t *)h, N * sizeof *h, true}
+                : (wide_side){(uint8_t *)f, N * sizeof *f, false};
+}
+
+static void
+elements(const wide_loops *w)
+{
+    static float fo[ROWS * N];
+    static uint16_t ho[ROWS * N];
+    static wide_step st[ROWS][2];
+    unsigned bad = 0;
+    for (int t = 0; t < 4; t++) {
+        wide_side a = side(t & 1, fa, ha), b = side(t & 1, fb, hb), o = side(t & 2, fo, ho);
+        for (wide_op q = 0; q < WIDE_OPS; q++) {
+            w->pair(q, &o, &a, &b, ROWS, N);
+            for (unsigned r = 0; r < ROWS; r++)
+                for (size_t k = 0; k < N; k++)
+                    bad += !same(at(&o, r, k),
+                                 rounded(op(q, at(&a, r, k), at(&b, r, k)), o.bf16));
+        }
+        for (unsigned r = 0; r < ROWS; r++)
+            for (int k = 0; k < 2; k++)
+                st[r][k] = (wide_step){any(), any()};
+        for (int two = 0; two < 2; two++) {
+            w->steps(&o, &a, st, two, ROWS, N);
+            for (unsigned r = 0; r < ROWS; r++) {
+                for (size_t k = 0; k < N; k++) {
+                    float v = at(&a, r, k) * st[r][0].mul;
+                    v = v + st[r][0].add;
+                    if (two) {
+                        v = v * st[r][1].mul;
+                        v = v + st[r][1].add;
+                    }
+                    bad += !same(at(&o, r, k), rounded(v, o.bf16));
+                }
+            }
+        }
+        w->cast(&o, &a, ROWS, N);
+        for (unsigned r = 0; r < ROWS; r++)
+            for (size_t k = 0; k < N; k++)
+                bad += !same(at(&o, r, k), rounded(at(&a, r, k), o.bf16));
+        float acc[ROWS];
+        for (unsigned r = 0; r < ROWS; r++)
+            acc[r] = (float)r;
+        w->sum(&a, acc, ROWS, N);
+        for (unsigned r = 0; r < ROWS; r++) {
+            float s = (float)r;
+            for (size_t k = 0; k < N; k++)
+                s += at(&a, r, k);
+            bad += !same(acc[r], s);
+        }
+    }
+    CHECK_INT(bad, 0);
+}
+
+static void
+rows(const wide_loops *w)
+{
+    static float v[N], out[N];
+    unsigned bad = 0;
+    for (unsigned t = 0; t < 400; t++) {
+        size_t n = 1 + word() % N;
+        bool nan = false;
+        for (size_t k = 0; k < n; k++) {
+            v[k] = t % 2 ? (float)(int)(word() % 9) - 4 : any();
+            nan |= v[k] != v[k];
+        }
+        for (int least = 0; least < 2; least++) {
+            float want = least ? INFINITY : -INFINITY, got;
+            for (size_t k = 0; k < n; k++)
+                want = op(least ? WIDE_MIN : WIDE_MAX, want, v[k]);
+            wide_side a = {(uint8_t *)v, 0, false};
+            bool sure = w->top(&a, least, &got, n);
+            bad += sure ? !same(got, want) : !(nan || want == 0);
+        }
+        float edge = v[word() % n];
+        size_t k = 0, from = word() % n;
+        for (k = from; k < n && !(v[k] > edge);)
+            k++;
+        bad += w->above(v, from, n, edge) != k;
+        for (k = from; k < n && !(v[k] == edge);)
+            k++;
+        bad += w->equal(v, from, n, edge) != k;
+        w->split(v, false, out, n);
+        for (k = 0; k < n; k++)
+            bad += !same(out[k], isfinite(v[k]) ? cps_bits_f32(cps_f32_bits(v[k]) & 0xFFFFF000) : v[k]);
+        bool finite = true;
+        for (k = 0; k < n; k++)
+            finite &= isfinite(v[k]) != 0;
+        bad += w->finite(v, n) != finite;
+        for (k = 0; k < n; k++) // exp: all magnitudes, and around the ends of its range
+            v[k] = t % 4 == 3 ? (float)(word() % 2000) * 0.1f - 120 : any();
+        w->exp(v, out, n);
+        for (k = 0; k < n; k++)
+            bad += !same(out[k], (float)exp((double)v[k]));
+    }
+    CHECK_INT(bad, 0);
+}
+
+int
+main(void)
+{
+    for (int i = 0; i < ROWS * N; i++) {
+        fa[i] = any();
+        fb[i] = any();
+        ha[i] = (uint16_t)(word() >> 16);
+        hb[i] = (uint16_t)word();
+    }
+    products();
+    for (int level = 0; level < 3; level++) {
+        const wide_loops *w = wide_at(level);
+        if (!w)
+            continue;
+        elements(w);
+        rows(w);
+    }
+    CHECK(wide_best() != NULL);
+    return CHECK_DONE();
+}
