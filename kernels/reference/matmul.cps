@@ -22,3 +22,10 @@ op mlp(x[T, H], w_gate[H, I], w_up[H, I], w_down[I, H]; act: Act = Act.silu) -> 
     let u = x @ w_up;
     y = ((act == Act.none ? g : apply(act, g)) * u) @ w_down;
 }
+
+// Batched products whose rows are turned into probabilities.
+op bmm_softmax(x[B, M, K], w[B, K, N]) -> y[B, M, N] {
+    let s = x @ w;
+    let e = exp(s - max(s, axis: 2));
+    y = e / sum(e, axis: 2);
+}
