@@ -1,5 +1,6 @@
 /* copse compile, run and sim: models and packages. */
 #include "frontend/cmd_bir.h"
+#include "frontend/cmd_group.h"
 #include "frontend/execute.h"
 #include "frontend/model.h"
 #include "frontend/module_cache.h"
@@ -322,6 +323,8 @@ cps_cmd_sim(cps_cli *c)
 {
     if (cps_cli_has(c, CPS_OPT_VALIDATE))
         return cps_validate(c);
+    if (cps_is_group(c))
+        return cps_cmd_group(c);
     const char *path = one_arg(c);
     bool ok = true;
     unsigned checks = cps_cli_checks(c, &ok);

@@ -82,50 +82,6 @@ swapped(cps_arena *a, const cps_type *t, const void *data)
     return to;
 }
 
-/* All but the time: that of cores side by side is no sum. */
-static void
-add_work(cps_sim_report *to, const cps_sim_report *s)
-{
-    for (int e = 0; e < CPS_ENGINES; e++) {
-        to->cycles[e] += s->cycles[e];
-        to->busy_ps[e] += s->busy_ps[e];
-        to->instructions[e] += s->instructions[e];
-    }
-    to->dma_busy_ps += s->dma_busy_ps;
-    to->dma_bytes += s->dma_bytes;
-    to->dma_transfers += s->dma_transfers;
-    to->dma_descriptors += s->dma_descriptors;
-    to->pe_macs += s->pe_macs;
-    to->races += s->races;
-    to->uninit += s->uninit;
-    to->bounds += s->bounds;
-}
-
-/* A run of `n` cores that took `time_ps` in all. */
-static void
-add_sim(cps_cli *c, cps_report *rep, const cps_sim_report *s, unsigned n, int64_t time_ps,
-        const cps_kbin *k)
-{
-    rep->simulated = true;
-    rep->sim.time_ps += time_ps;
-    if (rep->cores < n) {
-        cps_sim_report *more = cps_new_array(c->arena, cps_sim_report, n);
-        for (unsigned i = 0; i < rep->cores; i++)
-            more[i] = rep->core[i];
-        rep->core = more;
-        rep->cores = n;
-    }
-    for (unsigned i = 0; i < n; i++) {
-        add_work(&rep->sim, &s[i]);
-        add_work(&rep->core[i], &s[i]);
-        rep->core[i].time_ps += s[i].time_ps;
-    }
-    for (; k; k = k->peer) {
-        rep->sbuf_peak = CPS_MAX(rep->sbuf_peak, k->stats.sbuf_peak);
-        rep->psum_banks = CPS_MAX(rep->psum_banks, k->stats.psum_banks);
-    }
-}
-
 /* The machine for a kernel, or for both of a pair. */
 static bool
 load(cps_cli *c, cps_sim_group *g, const cps_kbin *k)
@@ -178,8 +134,8 @@ run_once(cps_cli *c, cps_sim_group *s, cps_debug *g, const char *kernel, cps_sim
     return cps_debug_detach(g, ok);
 }
 
-static bool
-sim_opts(cps_cli *c, unsigned checks, bool trace, cps_sim_opts *out)
+bool
+cps_sim_options(cps_cli *c, unsigned checks, bool trace, cps_sim_opts *out)
 {
     bool ok = true;
     int64_t seed = cps_cli_int(c, CPS_OPT_STOCHASTIC, 0, 0, INT64_MAX, &ok);
@@ -221,12 +177,12 @@ cps_execute_kernel(cps_cli *c, const cps_instance *i, const cps_kbin *k, const c
     cps_sim_opts opts;
     cps_sim_report sr[2];
     double t0 = cps_now_ms();
-    ok = ok && sim_opts(c, checks, cps_views_any(&views), &opts) &&
+    ok = ok && cps_sim_options(c, checks, cps_views_any(&views), &opts) &&
          run_once(c, s, debug, k->name, &opts, sr, rep, NULL);
     rep->wall_ms = cps_now_ms() - t0;
     if (ok) {
         rep->checks = checks;
-        add_sim(c, rep, sr, cores, cps_sim_group_time_ps(s), k);
+        cps_report_add(c->arena, rep, sr, cores, cps_sim_group_time_ps(s), k);
         cps_views_add(c, &views, s, (const cps_kbin *[]){k, k->peer}, cores, k->name, &rep->roof, 0);
     }
     ok = cps_views_close(c, &views, ok) && cps_debug_close(debug);
@@ -274,7 +230,7 @@ run_steps(cps_cli *c, const cps_package *p, const cps_target *t, void **at, unsi
     cps_views views;
     cps_views_open(c, &views);
     cps_sim_opts opts;
-    bool ok = sim_opts(c, checks, cps_views_any(&views), &opts);
+    bool ok = cps_sim_options(c, checks, cps_views_any(&views), &opts);
     cps_debug *debug = debugger(c, most, &ok);
     const char *only = cps_cli_str(c, CPS_OPT_KERNEL, NULL);
     int64_t by_compute = 0;
@@ -322,7 +278,7 @@ run_steps(cps_cli *c, const cps_package *p, const cps_target *t, void **at, unsi
                          .bound = k->bound};
         cps_views_add(c, &views, s, (const cps_kbin *[]){k->kbin, k->kbin->peer}, cores, k->name, &roof,
                       rep->sim.time_ps);
-        add_sim(c, rep, sr, cores, time_ps, k->kbin);
+        cps_report_add(c->arena, rep, sr, cores, time_ps, k->kbin);
         rep->roof.flops += k->flops;
         rep->roof.bytes += k->bytes;
         rep->roof.roofline_ns += (double)k->roofline_ns;
@@ -339,7 +295,7 @@ run_steps(cps_cli *c, const cps_package *p, const cps_target *t, void **at, unsi
             each[i].roof.bound = k->bound;
             each[i].roof.roofline_ns = (double)k->roofline_ns;
             each[i].roof.engines_ns = (double)k->engines_ns;
-            add_sim(c, &each[i], sr, cores, time_ps, k->kbin);
+            cps_report_add(c->arena, &each[i], sr, cores, time_ps, k->kbin);
         }
     }
     ok = cps_views_close(c, &views, ok) && cps_debug_close(debug);

@@ -22,6 +22,9 @@ bool cps_execute_host_func(cps_cli *c, cps_module *m, cps_func *f, const cps_io 
 bool cps_execute_kernel(cps_cli *c, const cps_instance *i, const cps_kbin *k, const cps_io *in,
                         unsigned nin, cps_io *out, unsigned nout, unsigned checks, cps_report *rep);
 
+/* The options of a simulated run. */
+bool cps_sim_options(cps_cli *c, unsigned checks, bool trace, cps_sim_opts *out);
+
 /* All steps of a package on the simulator (times summed) or the host. in and out are in the
  * package's order. Per-step reports go to `each` when it is not NULL (one per step). */
 bool cps_execute_package(cps_cli *c, const cps_package *p, const char *on, const cps_io *in,

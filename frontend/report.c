@@ -40,6 +40,49 @@ cps_compare(const char *name, const double *got, const double *ref, int64_t n, d
     }
 }
 
+/* All but the time: that of cores side by side is no sum. */
+static void
+add_work(cps_sim_report *to, const cps_sim_report *s)
+{
+    for (int e = 0; e < CPS_ENGINES; e++) {
+        to->cycles[e] += s->cycles[e];
+        to->busy_ps[e] += s->busy_ps[e];
+        to->instructions[e] += s->instructions[e];
+    }
+    to->dma_busy_ps += s->dma_busy_ps;
+    to->dma_bytes += s->dma_bytes;
+    to->dma_transfers += s->dma_transfers;
+    to->dma_descriptors += s->dma_descriptors;
+    to->pe_macs += s->pe_macs;
+    to->races += s->races;
+    to->uninit += s->uninit;
+    to->bounds += s->bounds;
+}
+
+void
+cps_report_add(cps_arena *a, cps_report *rep, const cps_sim_report *s, unsigned n, int64_t time_ps,
+               const cps_kbin *k)
+{
+    rep->simulated = true;
+    rep->sim.time_ps += time_ps;
+    if (rep->cores < n) {
+        cps_sim_report *more = cps_new_array(a, cps_sim_report, n);
+        for (unsigned i = 0; i < rep->cores; i++)
+            more[i] = rep->core[i];
+        rep->core = more;
+        rep->cores = n;
+    }
+    for (unsigned i = 0; i < n; i++) {
+        add_work(&rep->sim, &s[i]);
+        add_work(&rep->core[i], &s[i]);
+        rep->core[i].time_ps += s[i].time_ps;
+    }
+    for (; k; k = k->peer) {
+        rep->sbuf_peak = CPS_MAX(rep->sbuf_peak, k->stats.sbuf_peak);
+        rep->psum_banks = CPS_MAX(rep->psum_banks, k->stats.psum_banks);
+    }
+}
+
 static void
 key_num(cps_jsonw *w, const char *k, double v)
 {

@@ -34,6 +34,10 @@ typedef struct cps_report {
     bool stopped;            /* the debugger's user ended the run */
 } cps_report;
 
+/* A run of `n` cores that took `time_ps` in all; `k` (and what hangs on it) is what they ran. */
+void cps_report_add(cps_arena *a, cps_report *rep, const cps_sim_report *s, unsigned n, int64_t time_ps,
+                    const cps_kbin *k);
+
 /* Members of one report inside an open object. */
 void cps_report_members(cps_jsonw *w, const cps_report *r);
 void cps_report_text(const cps_report *r, cps_buf *out);

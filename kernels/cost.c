@@ -8,10 +8,6 @@
 // Host figures for ranking only: a clock and a memory rate of a current core.
 static const double HOST_GHZ = 3.0, HOST_BYTES_PER_NS = 12.0;
 
-// Bytes per ns of a core's share of NeuronLink: chip figures of the hardware pages over its
-// cores (384 GB/s over 2, 1.28 TB/s over 8, 2.56 TB/s over 8).
-static const double link_rate[CPS_GENS] = {192, 160, 320};
-
 static double
 cleaned(double v)
 {
@@ -46,7 +42,8 @@ cps_cost_ns(const cps_target *t, const cps_costs *c, const char **bound)
                 term(c->cycles[e] * 1000.0 / mhz[e], cps_engine_name((cps_engine)e), &most, &b);
         if (t->hbm_core_bytes_per_ns > 0)
             term(c->hbm / t->hbm_core_bytes_per_ns, "hbm", &most, &b);
-        term(c->link / link_rate[t->gen], "link", &most, &b);
+        if (t->cc_link_bytes_per_ns > 0)
+            term(c->link / t->cc_link_bytes_per_ns, "link", &most, &b);
         // Load to first byte and its receipt, store and its acknowledgement, the launch itself.
         fixed =
             t->run_launch_ns + 2 * t->dma_start_ns + t->dma_receipt_ns + t->dma_store_ack_ns;

@@ -74,6 +74,16 @@ typedef struct cps_kreloc {
     int64_t addend;
 } cps_kreloc;
 
+/* A replica group: `n` ranks, in kbin->ranks from `first`. Collectives name the table by number. */
+typedef struct cps_kgroup {
+    uint32_t table, first, n;
+} cps_kgroup;
+
+/* In a permutation with number `table`, rank `from` sends to rank `to`. */
+typedef struct cps_kpair {
+    uint32_t table, from, to;
+} cps_kpair;
+
 /* Where a bundle came from, for listings and reports. */
 typedef struct cps_kloc {
     const char *file;     /* source name, or NULL */
@@ -111,6 +121,9 @@ typedef struct cps_kbin {
     CPS_VEC(cps_kdesc) descs;
     CPS_VEC(cps_kblock) blocks;
     CPS_VEC(cps_kreloc) relocs;
+    CPS_VEC(cps_kgroup) groups;     /* none: one table, 0, of one group of all ranks */
+    CPS_VEC(uint32_t) ranks;
+    CPS_VEC(cps_kpair) pairs;
     cps_kstats stats;
 } cps_kbin;
 

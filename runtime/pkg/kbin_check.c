@@ -198,6 +198,10 @@ cps_kbin_check(const cps_kbin *k, cps_buf *why)
     if (k->descs.n > CPS_PKG_ITEMS || k->blocks.n > CPS_PKG_ITEMS ||
         k->relocs.n > CPS_PKG_ITEMS)
         return bad(why, "too many descriptors, blocks or relocations");
+    for (uint32_t i = 0; i < k->groups.n; i++)
+        if (k->groups.data[i].first > k->ranks.n ||
+            k->groups.data[i].n > k->ranks.n - k->groups.data[i].first)
+            return bad(why, "replica group %u is cut off", i);
     if (!check_vars(k, why))
         return false;
     for (uint32_t i = 0; i < k->descs.n; i++) {

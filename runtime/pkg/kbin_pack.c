@@ -110,6 +110,20 @@ pack_core(const cps_kbin *k, cps_buf *b)
         p32(b, r->var);
         p64(b, r->addend);
     }
+    p32(b, k->groups.n);
+    for (uint32_t i = 0; i < k->groups.n; i++) {
+        const cps_kgroup *g = &k->groups.data[i];
+        p32(b, g->table);
+        p32(b, g->n);
+        for (uint32_t r = 0; r < g->n; r++)
+            p32(b, k->ranks.data[g->first + r]);
+    }
+    p32(b, k->pairs.n);
+    for (uint32_t i = 0; i < k->pairs.n; i++) {
+        p32(b, k->pairs.data[i].table);
+        p32(b, k->pairs.data[i].from);
+        p32(b, k->pairs.data[i].to);
+    }
     const cps_kstats *s = &k->stats;
     p64(b, s->flops);
     p64(b, s->hbm_bytes);
@@ -322,6 +336,26 @@ unpack_relocs(rd *r, cps_kbin *k)
     }
 }
 
+static void
+unpack_groups(rd *r, cps_kbin *k)
+{
+    uint32_t n = gcount(r, 8);
+    for (uint32_t i = 0; i < n && !r->bad; i++) {
+        cps_kgroup g = {.table = (uint32_t)gint(r, CPS_PKG_RANKS - 1), .first = k->ranks.n};
+        g.n = gcount(r, 4);
+        for (uint32_t q = 0; q < g.n && !r->bad; q++)
+            cps_vec_push(k->arena, &k->ranks, (uint32_t)gint(r, CPS_PKG_RANKS - 1));
+        cps_vec_push(k->arena, &k->groups, g);
+    }
+    n = gcount(r, 12);
+    for (uint32_t i = 0; i < n && !r->bad; i++) {
+        cps_kpair *p = cps_vec_add(k->arena, &k->pairs);
+        p->table = (uint32_t)gint(r, CPS_PKG_RANKS - 1);
+        p->from = (uint32_t)gint(r, CPS_PKG_RANKS - 1);
+        p->to = (uint32_t)gint(r, CPS_PKG_RANKS - 1);
+    }
+}
+
 static cps_kbin *
 unpack_core(rd *r)
 {
@@ -337,6 +371,7 @@ unpack_core(rd *r)
     for (int e = 0; e < CPS_ENGINES; e++)
         unpack_stream(r, k, &k->stream[e]);
     unpack_relocs(r, k);
+    unpack_groups(r, k);
     cps_kstats *s = &k->stats;
     s->flops = g64(r);
     s->hbm_bytes = g64(r);

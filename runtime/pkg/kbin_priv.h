@@ -6,6 +6,7 @@
 #include "runtime/pkg/kbin.h"
 
 enum {
+    CPS_PKG_RANKS = 4096, /* ranks, and tables of them */
     CPS_VARKINDS = CPS_VAR_SHARED + 1,
     CPS_DESCOPS = CPS_DESC_TRANSPOSE + 1,
     CPS_PKG_APERTURE = 0x02000000, /* 128 partitions << 18 */

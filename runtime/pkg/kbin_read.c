@@ -212,6 +212,45 @@ read_stats(reader *r, const cps_json *doc)
 }
 
 static bool
+number_in(const cps_json *o, uint32_t limit, uint32_t *out)
+{
+    if (o->kind != CPS_JSON_INT || o->i < 0 || o->i >= limit)
+        return false;
+    *out = (uint32_t)o->i;
+    return true;
+}
+
+/* Tables of groups, or (`pairs`) of pairs. */
+static bool
+read_tables(reader *r, const cps_json *doc, const char *key, bool pairs)
+{
+    cps_kbin *k = r->k;
+    const cps_json *all = cps_json_get(doc, key);
+    uint32_t table = 0;
+    if (!all)
+        return true;
+    bool ok = all->kind == CPS_JSON_ARR;
+    for (const cps_json *t = ok ? all->first : NULL; ok && t; t = t->next, table++) {
+        ok = t->kind == CPS_JSON_ARR && table < CPS_PKG_RANKS;
+        for (const cps_json *g = ok ? t->first : NULL; ok && g; g = g->next) {
+            uint32_t rank[2] = {0}, n = 0;
+            ok = g->kind == CPS_JSON_ARR && g->n <= CPS_PKG_RANKS && (!pairs || g->n == 2) &&
+                 k->groups.n + k->pairs.n < CPS_PKG_RANKS * CPS_PKG_RANKS;
+            for (const cps_json *x = ok ? g->first : NULL; ok && x; x = x->next, n++) {
+                ok = number_in(x, CPS_PKG_RANKS, &rank[n % 2]);
+                if (!pairs)
+                    cps_vec_push(k->arena, &k->ranks, rank[n % 2]);
+            }
+            if (pairs)
+                cps_vec_push(k->arena, &k->pairs, ((cps_kpair){table, rank[0], rank[1]}));
+            else
+                cps_vec_push(k->arena, &k->groups, ((cps_kgroup){table, k->ranks.n - n, n}));
+        }
+    }
+    return ok || malformed(r, "kernel.json", "malformed groups of ranks");
+}
+
+static bool
 read_kernel(reader *r)
 {
     const cps_json *doc = open_json(r, "kernel.json");
@@ -240,7 +279,9 @@ read_kernel(reader *r)
         if (!read_stream(r, (cps_engine)e))
             return false;
     }
-    return read_vars(r, doc) && read_places(r, doc) && read_stats(r, doc);
+    return read_vars(r, doc) && read_places(r, doc) && read_stats(r, doc) &&
+           read_tables(r, doc, "replica_groups", false) &&
+           read_tables(r, doc, "src_target_pairs", true);
 }
 
 static bool

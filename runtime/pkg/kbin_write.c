@@ -120,6 +120,53 @@ write_stats(const cps_kbin *k, cps_jsonw *w)
     cps_jsonw_end_obj(w);
 }
 
+/* As a container has them: tables of groups of ranks, tables of pairs. Left out where there are none. */
+static void
+write_groups(const cps_kbin *k, cps_jsonw *w)
+{
+    uint32_t tables = 0, pairs = 0;
+    for (uint32_t i = 0; i < k->groups.n; i++)
+        tables = CPS_MAX(tables, k->groups.data[i].table + 1);
+    for (uint32_t i = 0; i < k->pairs.n; i++)
+        pairs = CPS_MAX(pairs, k->pairs.data[i].table + 1);
+    if (tables) {
+        cps_jsonw_key(w, "replica_groups");
+        cps_jsonw_arr(w, false);
+        for (uint32_t t = 0; t < tables; t++) {
+            cps_jsonw_arr(w, true);
+            for (uint32_t i = 0; i < k->groups.n; i++) {
+                const cps_kgroup *g = &k->groups.data[i];
+                if (g->table != t)
+                    continue;
+                cps_jsonw_arr(w, true);
+                for (uint32_t r = 0; r < g->n; r++)
+                    cps_jsonw_int(w, k->ranks.data[g->first + r]);
+                cps_jsonw_end_arr(w);
+            }
+            cps_jsonw_end_arr(w);
+        }
+        cps_jsonw_end_arr(w);
+    }
+    if (pairs) {
+        cps_jsonw_key(w, "src_target_pairs");
+        cps_jsonw_arr(w, false);
+        for (uint32_t t = 0; t < pairs; t++) {
+            cps_jsonw_arr(w, true);
+            for (uint32_t i = 0; i < k->pairs.n; i++) {
+                const cps_kpair *p = &k->pairs.data[i];
+                if (p->table != t)
+                    continue;
+                cps_jsonw_arr(w, true);
+                cps_jsonw_int(w, p->from);
+                cps_jsonw_int(w, p->to);
+                cps_jsonw_end_arr(w);
+            }
+            cps_jsonw_end_arr(w);
+        }
+        cps_jsonw_end_arr(w);
+    }
+}
+
 static void
 write_kernel(const cps_kbin *k, cps_buf *out)
 {
@@ -137,6 +184,7 @@ write_kernel(const cps_kbin *k, cps_buf *out)
     for (int e = 0; e < CPS_ENGINES; e++)
         cps_jsonw_put_int(&w, cps_engine_name((cps_engine)e), k->stream[e].code.n);
     cps_jsonw_end_obj(&w);
+    write_groups(k, &w);
     write_stats(k, &w);
     write_vars(k, &w);
     write_places(k, &w);

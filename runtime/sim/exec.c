@@ -407,6 +407,7 @@ run_reset(cps_sim *s)
     cps_arena_destroy(s->run_arena);
     s->run_arena = cps_arena_create();
     memset(&s->heap, 0, sizeof s->heap);
+    memset(&s->posts, 0, sizeof s->posts);
     s->rec = NULL;
     memset(&s->rep, 0, sizeof s->rep);
     memset(s->dma, 0, sizeof s->dma);
@@ -488,6 +489,9 @@ run_event(cps_sim *s)
     case EV_DMA_DONE:
         dma_done(s, ev.a, ev.x);
         break;
+    case EV_CC:
+        cc_done(s, ev.x);
+        break;
     case EV_DMA_START:
         dma_started(s, ev.a);
         break;
@@ -500,7 +504,7 @@ run_event(cps_sim *s)
 bool
 run_stuck(const cps_sim *s)
 {
-    bool stuck = false;
+    bool stuck = s->posts.n > 0; // an exchange that nobody joined
     for (int e = 0; e < CPS_ENGINES; e++)
         stuck |= s->eng[e].blocked || s->eng[e].held;
     return stuck;

@@ -201,6 +201,12 @@ queue_of(cps_sim *s, const char *name, unsigned owner)
     return q;
 }
 
+uint16_t
+load_queue(cps_sim *s, const char *name)
+{
+    return (uint16_t)(queue_of(s, name, CPS_ENGINES) - s->queues.data);
+}
+
 static bool
 side_of(cps_sim *s, side *x, uint32_t var, int64_t off, int n, const int64_t *step,
         const int64_t *size)

@@ -90,6 +90,8 @@ typedef struct insn insn;
 typedef struct engine engine;
 typedef struct xfer xfer;
 typedef struct block block;
+typedef struct exchange exchange; /* a collective or a message (sem_cc.c) */
+typedef struct post post;         /* one that has been asked for */
 
 typedef struct sem_row {
     const char *name;
@@ -130,6 +132,7 @@ struct insn {
     uint16_t group; /* PE: row and column groups' start */
     float imm;
     block *block; /* triggers */
+    exchange *xc; /* exchanges with other logical cores */
     cps_bundle b;
     uint16_t core;     /* of the group */
     unsigned reported; /* bits of checks already reported for this instruction */
@@ -248,6 +251,7 @@ struct xfer {
     xfer *next[DMA_RINGS];
     vclock vc;
     uint32_t rec; /* its record */
+    post *op;     /* of an exchange, or NULL */
 };
 
 typedef struct queue {
@@ -397,7 +401,7 @@ struct engine {
 
 /* ---- events ---- */
 
-typedef enum ev_kind { EV_SEM, EV_DMA_DONE, EV_DMA_START, EV_ENGINE } ev_kind;
+typedef enum ev_kind { EV_SEM, EV_DMA_DONE, EV_CC, EV_DMA_START, EV_ENGINE } ev_kind;
 
 typedef struct event {
     cps_ps t;
@@ -509,6 +513,7 @@ struct cps_sim {
     cps_ps horizon;   /* when another core may act next: time goes no further alone */
     uint32_t vc0;     /* its first component of a clock */
     shared_log *log;  /* while a pair is proved */
+    CPS_VEC(post *) posts; /* of its rank, in order, on the rank's first core */
 
     /* races */
     racer own_racer, *race;
@@ -566,6 +571,7 @@ void indirect_access(cps_sim *s, engine *e, const insn *i, const opnd *o);
 const uint16_t *indirect_offsets(const cps_sim *s, const opnd *o, unsigned p); /* elements */
 
 /* ---- prep.c, load.c ---- */
+uint16_t load_queue(cps_sim *s, const char *name); /* a queue that no engine owns */
 void load_drop(cps_sim *s); /* forgets its kernel */
 bool prep_insn(cps_sim *s, engine *e, insn *i, const cps_bundle *b);
 /* Makes scalar `c` a pointer: `bits` is the byte within the partition, lanes as the main operand. */
@@ -595,6 +601,14 @@ void dma_submit(cps_sim *s, engine *e, const insn *i, block *b);
 void dma_started(cps_sim *s, unsigned ring);
 void dma_done(cps_sim *s, unsigned ring, xfer *x);
 
+/* ---- sem_cc.c ---- */
+void cc_done(cps_sim *s, const xfer *t); /* an exchange has moved its bytes */
+/* For deadlocks: the post of this core that would change `sem`, what it waits for, its record. */
+const post *cc_raiser(cps_sim *s, unsigned sem);
+unsigned cc_missing(const post *p); /* a core that has not come to it */
+const insn *cc_insn(const post *p);
+bool cc_raises(const insn *i, unsigned sem);
+
 /* ---- sem_seq.c ---- */
 /* The elements of a register load or store, at most 32, each a footprint. */
 bool seq_window(cps_sim *s, engine *e, insn *i, rect *out, unsigned *n, unsigned *es);
@@ -608,6 +622,10 @@ void sync_apply(cps_sim *s, const event *ev);
  * or CPS_ENGINES + queue. */
 void sync_issue(cps_sim *s, unsigned sem, unsigned source, int32_t amount, int32_t share,
                 vclock vc, uint32_t rd, uint32_t wr, const insn *by);
+/* Updates of `source` that semaphore `sem` has on record; from the `first` on, who hears of one also
+ * knows `vc`. */
+uint32_t sync_changes(const cps_sim *s, unsigned sem, unsigned source);
+void sync_learn(cps_sim *s, unsigned sem, unsigned source, uint32_t first, vclock vc);
 /* How core `s` names source `source` of its peer. */
 unsigned sync_remote(const cps_sim *s, unsigned source);
 void sync_deadlock(cps_sim *s);
@@ -650,6 +668,7 @@ void rec_sem_change(cps_sim *s, const event *ev, int64_t value);
 void rec_submit(cps_sim *s, engine *e, xfer *x, cps_ps issue, cps_ps start);
 void rec_serve(cps_sim *s, unsigned ring, xfer *x, cps_ps end);
 void rec_part_done(cps_sim *s, unsigned ring, xfer *x, cps_ps seen);
+void rec_exchange(cps_sim *s, xfer *x, cps_ps seen); /* it is complete */
 
 /* ---- sem_rand.c ---- */
 void rand_seed(engine *e, uint64_t seed);

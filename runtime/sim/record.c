@@ -271,6 +271,16 @@ rec_part_done(cps_sim *s, unsigned ring_no, xfer *x, cps_ps seen)
 }
 
 void
+rec_exchange(cps_sim *s, xfer *x, cps_ps seen)
+{
+    rec_xfer *r = &s->rec->xfer.data[x->rec & ~REC_XFER];
+    r->first = x->first;
+    r->last = x->last;
+    r->seen = seen;
+    r->part[0] = (rec_part){.begin = x->first, .end = x->last, .own = x->last - x->first, .after = REC_NONE};
+}
+
+void
 rec_end(cps_sim *s)
 {
     settle_macs(s);

@@ -74,6 +74,20 @@ sync_issue(cps_sim *s, unsigned sem, unsigned source, int32_t amount, int32_t sh
     cps_vec_push(s->run_arena, &c->recs, r);
 }
 
+uint32_t
+sync_changes(const cps_sim *s, unsigned sem, unsigned source)
+{
+    return s->sem[sem].chain ? s->sem[sem].chain[source].recs.n : 0;
+}
+
+void
+sync_learn(cps_sim *s, unsigned sem, unsigned source, uint32_t first, vclock vc)
+{
+    sem_chain *c = s->sem[sem].chain ? &s->sem[sem].chain[source] : NULL;
+    for (uint32_t k = first; c && k < c->recs.n; k++)
+        c->recs.data[k].vc = vc_join(s, c->recs.data[k].vc, vc);
+}
+
 /* ---- what a wait proves ---- */
 
 /* Whether clock `vc` is past update `r` of `source`. */
@@ -443,7 +457,7 @@ raiser(cps_sim *s, unsigned sem, const insn **at)
             continue;
         for (uint32_t k = en->pc; k < en->n; k++) {
             const insn *i = &en->code[k];
-            bool raises = i->block && i->block->semaphore == sem;
+            bool raises = (i->block && i->block->semaphore == sem) || cc_raises(i, sem);
             for (unsigned u = 0; u < i->sy.nupdate; u++)
                 raises |= i->sy.update_idx[u] == sem;
             if (raises) {
@@ -453,6 +467,28 @@ raiser(cps_sim *s, unsigned sem, const insn **at)
         }
     }
     return (node){s, CPS_ENGINES};
+}
+
+static bool
+waits(const cps_sim *s, unsigned e)
+{
+    return s->eng[e].blocked || s->eng[e].held;
+}
+
+/* Whom an exchange waits for, with a note; the next on the walk. */
+static node
+told_post(cps_sim *s, const post *p)
+{
+    unsigned core = cc_missing(p), e = 0;
+    cps_sim *o = s->group ? s->group->core[core] : s;
+    cps_buf b = {0};
+    insn_name(s, cc_insn(p), &b);
+    while (e < CPS_ENGINES && !waits(o, e))
+        e++;
+    cps_note(s->d, CPS_NOSPAN, "%s waits for core %u to take part%s", b.data, core,
+             e < CPS_ENGINES ? "" : ", which has ended");
+    cps_buf_fini(&b);
+    return (node){o, e};
 }
 
 /* Who a blocked engine waits for, with a note; the next on the walk. */
@@ -469,8 +505,11 @@ told_wait(node n)
     bool evt = (i->sy.wait_mode[w] & 0x0F) >= CPS_WAIT_EVT_SET;
     cps_buf b = {0}, c = {0};
     insn_name(s, i, &b);
-    node next = raiser(s, sem, &at);
-    if (next.e < CPS_ENGINES)
+    const post *p = evt ? NULL : cc_raiser(s, sem);
+    node next = p ? (node){NULL, CPS_ENGINES} : raiser(s, sem, &at);
+    if (p)
+        insn_name(s, cc_insn(p), &c);
+    else if (next.e < CPS_ENGINES)
         insn_name(s, at, &c);
     else
         cps_buf_puts(&c, "nothing that is left");
@@ -482,6 +521,8 @@ told_wait(node n)
                  "%s waits for semaphore %u (is %lld, wants %d), which %s "
                  "would raise",
                  b.data, sem, (long long)s->sem[sem].value, wait_value(en, i, w), c.data);
+    if (p)
+        next = told_post(s, p);
     cps_buf_fini(&b);
     cps_buf_fini(&c);
     return next;
@@ -515,12 +556,6 @@ told_held(node n)
     return next;
 }
 
-static bool
-waits(const cps_sim *s, unsigned e)
-{
-    return s->eng[e].blocked || s->eng[e].held;
-}
-
 void
 sync_deadlock(cps_sim *s)
 {
@@ -547,6 +582,12 @@ sync_deadlock(cps_sim *s)
         seen[n.s->core] |= (uint8_t)(1u << n.e);
         n = n.s->eng[n.e].held ? told_held(n) : told_wait(n);
     }
+    bool walked = false;
+    for (unsigned c = 0; c < cores; c++)
+        walked |= seen[c] != 0;
+    for (unsigned c = 0; c < cores && !walked; c++) // nobody waits for what nobody joined
+        for (uint32_t k = 0; k < all[c]->posts.n; k++)
+            told_post(all[c], all[c]->posts.data[k]);
     for (unsigned c = 0; c < cores; c++) {
         for (unsigned e = 0; e < CPS_ENGINES; e++) {
             engine *en = &all[c]->eng[e];

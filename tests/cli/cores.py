@@ -1,5 +1,6 @@
-"""Two cores of a logical core: kernels compiled to a pair, run in one time with shared memory, with the checks on."""
-import json
+"""Two cores of a logical core: kernels compiled to a pair, run in one time with shared memory, with the checks on;
+and groups of kernels that exchange by collectives."""
+import json, struct
 from util import *
 
 LEAF = """op flip(x[T, N]) -> y[T, N] {
@@ -113,4 +114,107 @@ r = copse("kernel", "compile", "softmax", "--dims", "T=8,N=8", "--logical-nc-con
 check(r.returncode != 0 and b"one core" in r.stderr, f"bir of a pair: {r.stderr.decode()[:300]}")
 r = copse("kernel", "compile", "softmax", "--dims", "T=8,N=8", "--logical-nc-config", 2, "--emit", "neff", "-o", f"{TMP}/b")
 check(r.returncode != 0 and b"cores" in r.stderr, f"container of a pair: {r.stderr.decode()[:300]}")
+
+# ---- groups of kernels given as folders ----
+
+ENGINES = ("pe", "act", "pool", "dve", "sp")
+N = 301
+
+
+def kernel(name, text, groups=None):
+    d = f"{TMP}/{name}"
+    os.makedirs(d, exist_ok=True)
+    with open(d + "/t.cas", "w") as f:
+        f.write(text)
+    r = copse("asm", d + "/t.cas", "-o", d + "/pool.bin")
+    check(r.returncode == 0, r.stderr.decode())
+    for e in ENGINES:
+        if e != "pool":
+            open(f"{d}/{e}.bin", "wb").close()
+    none = {e: [] for e in ENGINES}
+    zero = {e: 0 for e in ENGINES}
+
+    def var(name, kind, dtype, bytes, n):
+        return {"name": name, "kind": kind, "dtype": dtype, "shape": [n], "bytes": bytes}
+
+    doc = {"schema": 1, "name": "exchange", "target": "trn2", "generation": "v3", "core": 0, "cores": 1,
+           "instructions": zero, "sources": [], "places": none,
+           "stats": {"flops": 0, "hbm_bytes": 0, "pe_flops_ps": 0, "engine_min_ps": zero, "psum_banks_peak": 0,
+                     "sbuf_peak_bytes_per_partition": 0, "semaphores": 1},
+           "vars": [var("sb", "state-buffer", "u8", 1 << 25, 1 << 25), var("x", "input", "fp32", 4 * N, N),
+                    var("y", "output", "fp32", 4 * N, N)]}
+    if groups:
+        doc["replica_groups"] = groups
+    for f, what in (("kernel.json", doc), ("dma.json", none), ("reloc.json", [])):
+        with open(f"{d}/{f}", "w") as h:
+            json.dump(what, h)
+    return d
+
+
+def numbers(path):
+    b = open(path, "rb").read()
+    at = 10 + struct.unpack_from("<H", b, 8)[0]
+    return struct.unpack(f"<{(len(b) - at) // 4}f", b[at:])
+
+
+def f32(x):
+    return struct.unpack("<f", struct.pack("<f", x))[0]
+
+
+SUM = f"PSEUDO_TRIGGER_COLLECTIVE op=add dtype=fp32 input_tensor_id=1 output_tensor_id=2 num_elements={N} " \
+      "ctype=ALL_REDUCE then S[22]++@complete\nEVENT_SEMAPHORE wait S[22]>0\n"
+all4 = [kernel(f"k{r}", SUM) for r in range(4)]
+two = [kernel(f"h{r}", SUM, [[[0, 1], [3, 2]]]) for r in range(4)]
+head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({N},), }}".ljust(117) + "\n"
+for r in range(4):
+    with open(f"{TMP}/x{r}.npy", "wb") as f:
+        f.write(b"\x93NUMPY\x01\0" + struct.pack("<H", len(head)) + head.encode() +
+                struct.pack(f"<{N}f", *((i * 7 % 31 - 9.5) * (r + 1) / 3 for i in range(N))))
+x = [numbers(f"{TMP}/x{r}.npy") for r in range(4)]
+for folders, groups in ((all4, [[0, 1, 2, 3]]), (two, [[0, 1], [3, 2]])):
+    reports = []
+    for out in ("o1", "o2"):
+        r = copse("sim", *folders, *[a for k in range(4) for a in ("--input", f"{k}:x={TMP}/x{k}.npy")],
+                  "--output-dir", f"{TMP}/{out}", "--report", f"{TMP}/r.json", "--trace", f"{TMP}/t.json")
+        check(r.returncode == 0, f"{groups}: {r.stderr.decode()[:500]}")
+        reports.append(json.load(open(f"{TMP}/r.json")))
+    check(tree(f"{TMP}/o1") == tree(f"{TMP}/o2") and reports[0]["time_ns"] == reports[1]["time_ns"],
+          "a group runs the same way every time")
+    check(len(reports[0]["cores"]) == 4 and reports[0]["checks"]["races"] == 0, f"{reports[0]['cores']}")
+    for g in groups:
+        want = x[g[0]]
+        for m in g[1:]:
+            want = tuple(f32(a + b) for a, b in zip(want, x[m]))
+        for m in g:
+            check(numbers(f"{TMP}/o1/rank{m}/y.npy") == want, f"{groups}: the sum on rank {m}")
+    ev = json.load(open(f"{TMP}/t.json"))["traceEvents"]
+    check({1, 5, 9, 13} <= {e["pid"] for e in ev}, "a process for each core")
+r = copse("sim", *all4, "--input", f"x={TMP}/x2.npy", "--output-dir", f"{TMP}/o3")
+check(r.returncode == 0 and numbers(f"{TMP}/o3/rank1/y.npy") ==
+      tuple(f32(f32(f32(a + a) + a) + a) for a in x[2]), "one input for all ranks")
+r = copse("sim", *all4, "--output-dir", f"{TMP}/o4")
+check(r.returncode == 0 and len({v for v in tree(f"{TMP}/o4").values()}) == 1, "seeded inputs, one sum")
+
+# One rank that does not take part, one whose exchange is another, one that does not wait.
+idle = kernel("idle", "EVENT_SEMAPHORE wait S[3]>0\n")
+other = kernel("other", SUM.replace("op=add", "op=max"))
+rash = kernel("rash", SUM.replace("EVENT_SEMAPHORE wait S[22]>0",
+                                  "PSEUDO_TENSOR_LOAD dtype=fp32 var_id=2 num_elem=[1,1] step_elem=[1,1] data=0x03"))
+for folders, code, says in [
+        ([*all4[:3], idle], "E8301", ["core 0 pool[1] EVENT_SEMAPHORE waits for semaphore 22",
+                                      "waits for core 3 to take part", "core 3 pool[0] EVENT_SEMAPHORE waits for"]),
+        ([*all4[:3], other], "E8207", ["core 3 pool[0]", "core 0 pool[0]"]),
+        ([*all4[:3], rash], "E8303", ["queue cc of core 3 pool[0]", "core 3 pool[1] PSEUDO_TENSOR_LOAD"])]:
+    r = copse("sim", *folders)
+    text = r.stderr.decode()
+    check(r.returncode == 1 and code in text and all(s in text for s in says), f"{code}: {r.returncode} {text[:800]}")
+
+# The folder of a pair is a rank too.
+copse("kernel", "compile", "flip", "-I", f"{TMP}/flip.cps", "--dims", "T=256,N=64", "--logical-nc-config", 2, "-o",
+      f"{TMP}/p")
+r = copse("sim", f"{TMP}/p/kernels/flip_cores_0", "--output-dir", f"{TMP}/o5", "--report", f"{TMP}/r.json")
+check(r.returncode == 0 and len(json.load(open(f"{TMP}/r.json"))["cores"]) == 2, r.stderr.decode()[:400])
+check("rank0/y.npy" in tree(f"{TMP}/o5"), f"{set(tree(f'{TMP}/o5'))}")
+r = copse("sim", *all4, "--break", "start", stdin=b"quit\n")
+check(r.returncode == 2 and b"look at one core" in r.stderr, r.stderr.decode()[:300])
 done()

@@ -1,4 +1,4 @@
-"""Every executable row of the instruction table against NumPy: main.py TOOL [ROW ...].
+"""Every executable row of the instruction table against NumPy: main.py TOOL GROUP_TOOL [ROW ...].
 
 Cases that name no target run on every generation that has their rows. Without rows given, also:
 each row of insn.def that has semantics (sem.def) has a case that runs on each of its generations,
@@ -12,6 +12,7 @@ import sys
 import act
 import dma
 import dve
+import group
 import harness
 import indirect
 import pe
@@ -77,13 +78,16 @@ def facts(cases):
 
 
 def main():
-    tool, only = sys.argv[1], sys.argv[2:]
+    tool, group_tool, only = sys.argv[1], sys.argv[2], sys.argv[3:]
     rows = table()
     cases = []
     for g in GROUPS:
         mine = [c for c in g.cases() if not only or c.row in only]
         cases += everywhere(mine, rows) if g in ALIKE else mine
     failed = harness.run(tool, cases)
+    several = [c for c in group.cases() if not only or c.row in only]
+    failed += group.run(group_tool, several)
+    cases += several
     missing = [] if only else coverage(cases) + facts(cases)
     for m in missing:
         print(m)
