@@ -134,7 +134,8 @@ replay(cps_cli *c, const cps_vtable *t, cps_vrow *r)
         const cps_kbin *k = cps_compile_replay(c, a, reg, &inst, &cand[pick], &o);
         r->compile_ms = cps_now_ms() - t0;
         t0 = cps_now_ms();
-        ok = k && simulate(c, k, inst.target, r);
+        r->counted = k && cps_validate_count(k, &r->counts);
+        ok = k && (cps_cli_has(c, CPS_OPT_COUNTS) || simulate(c, k, inst.target, r));
         r->wall_ms = cps_now_ms() - t0;
     }
     if (!ok)

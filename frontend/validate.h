@@ -6,9 +6,20 @@
 #ifndef CPS_FRONTEND_VALIDATE_H
 #define CPS_FRONTEND_VALIDATE_H
 
+#include "codegen/isa/isa.h"
 #include "frontend/compile.h"
 #include "runtime/base/json.h"
 #include "runtime/sim/sim.h"
+
+/* What a kernel executes: bytes of HBM, and bytes of one partition that instructions with one tensor
+ * input read and wrote. */
+typedef struct cps_vcounts {
+    unsigned times[CPS_INSNS];
+    double hbm_read, hbm_written, sbuf_read, sbuf_written, psum_read, psum_written;
+} cps_vcounts;
+
+/* False: the kernel goes back in its code, so that a count needs a run. */
+bool cps_validate_count(const cps_kbin *k, cps_vcounts *out);
 
 /* One line of rows.tsv; README.md beside it explains the columns. Texts live in the arena. */
 typedef struct cps_vrow {
@@ -33,6 +44,8 @@ typedef struct cps_vrow {
     double predicted; /* ns */
     double error;     /* signed fraction; bounds: how far above the limit, 0 when respected */
     cps_sim_report sim;
+    bool counted;
+    cps_vcounts counts;
     double compile_ms, wall_ms;
 } cps_vrow;
 

@@ -178,6 +178,40 @@ json_str(cps_jsonw *w, const char *key, const char *s)
     s &&strcmp(s, "-") ? cps_jsonw_str(w, s) : cps_jsonw_null(w);
 }
 
+static void
+json_counts(cps_jsonw *w, const cps_vrow *r)
+{
+    const cps_vcounts *n = &r->counts;
+    const struct {
+        const char *name;
+        double value;
+    } bytes[] = {{"hbm_read", n->hbm_read},         {"hbm_written", n->hbm_written},
+                 {"psum_read", n->psum_read},       {"psum_written", n->psum_written},
+                 {"sbuf_read", n->sbuf_read},       {"sbuf_written", n->sbuf_written}};
+    cps_jsonw_key(w, "counts");
+    if (!r->counted) {
+        cps_jsonw_null(w);
+        return;
+    }
+    cps_jsonw_obj(w, false);
+    for (unsigned i = 0; i < cps_countof(bytes); i++) {
+        if (i == 2) { // between the others in the order of names
+            cps_jsonw_key(w, "instructions");
+            cps_jsonw_obj(w, true);
+            for (unsigned k = 0; k < CPS_INSNS; k++) {
+                if (!n->times[k])
+                    continue;
+                cps_jsonw_key(w, cps_insns[k].name);
+                cps_jsonw_int(w, n->times[k]);
+            }
+            cps_jsonw_end_obj(w);
+        }
+        cps_jsonw_key(w, bytes[i].name);
+        cps_jsonw_num(w, bytes[i].value);
+    }
+    cps_jsonw_end_obj(w);
+}
+
 void
 cps_validate_json(cps_cli *c, const cps_vtable *t, cps_buf *b)
 {
@@ -197,6 +231,7 @@ cps_validate_json(cps_cli *c, const cps_vtable *t, cps_buf *b)
         }
         cps_jsonw_end_obj(&w);
         json_str(&w, "cause", r->note);
+        json_counts(&w, r);
         json_str(&w, "device", r->device);
         json_str(&w, "dtype", r->dtype);
         cps_jsonw_key(&w, "error");

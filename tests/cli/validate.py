@@ -19,9 +19,66 @@ for line in made.split("\n"):
     if line.startswith("| ") and line.split(" | ")[0][2:] in {x["name"] for x in rows}:
         check(line in PAGE, f"VALIDATION.md is old: `copse sim --validate -o runtime/sim/VALIDATION.md`; now {line}")
 
-# Every replay computes what its operator says, on the first of its cases.
+# The page says what the table says, and its summaries follow from its rows: what is not replayed here is at
+# least no row of an older table.
 table = open(f"{ROOT}/tests/validate/rows.tsv", encoding="utf-8").read().split("\n")
 head = table[0]
+listed = [dict(zip(head.split("\t"), x.split("\t"))) for x in table[1:] if x and x[0] != "#"]
+on_page = {}
+for line in PAGE.split("\n## ", 1)[1].split("\n"):
+    f = [x.strip() for x in line.strip("|").split("|")] if line.startswith("|") else []
+    if len(f) == 8 and f[0] not in ("row", "---"):
+        on_page[f[0]] = f
+check(set(on_page) == {f["name"] for f in listed}, f"rows of VALIDATION.md: {set(on_page) ^ {f['name'] for f in listed}}")
+errors, hard = {}, []
+for f in listed:
+    p = on_page[f["name"]]
+    what = [w for w in (f["kind"] if f["kind"] == "bound" else "", "soft" if f["soft"] == "soft" else "",
+                        "not replayed" if f["file"] == "-" else "") if w]
+    check(p[1] == f["target"] and p[6] == " ".join(what) and p[7] == ("" if f["note"] == "-" else f["note"]),
+          f"VALIDATION.md is old: {p} against {f}")
+    low, high = sorted([float(f["published_ns"]), float(f["low_ns"] if f["low_ns"] != "-" else f["published_ns"])])
+    digits = [float(x) * 1e3 for x in p[2].split(" to ")]
+    check(abs(digits[0] / low - 1) < 6e-4 and abs(digits[-1] / high - 1) < 6e-4, f"VALIDATION.md is old: {p}, published {low} {high}")
+    if p[3] == "-":
+        continue
+    got = float(p[3]) * 1e3
+    error = max(0, got / high - 1) if f["kind"] == "bound" else min(0, got / low - 1) + max(0, got / high - 1)
+    digit = 10.0**-len(p[3].partition(".")[2]) * 1e3 / got  # the last one of the page's figure
+    check(abs(error * 100 - float(p[4])) < 0.06 + 55 * digit, f"{p}: the error is {error * 100:.2f} %")
+    if f["kind"] != "bound":
+        errors.setdefault(f["group"], []).append(abs(float(p[4])))
+        hard += [abs(float(p[4]))] if f["soft"] != "soft" else []
+errors["all measured"], errors["without soft rows"] = sum(errors.values(), []), hard
+for group, v in errors.items():
+    v.sort()
+    at = lambda q: v[int(q * (len(v) - 1))] + (q * (len(v) - 1) % 1) * (v[min(int(q * (len(v) - 1)) + 1, len(v) - 1)] - v[int(q * (len(v) - 1))])
+    m = re.search(rf"^\| {group} \| (\d+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|", PAGE, re.M)
+    check(m and int(m[1]) == len(v) and max(abs(at(0.5) - float(m[2])), abs(at(0.9) - float(m[3])), abs(v[-1] - float(m[4]))) < 0.11,
+          f"summary of {group}: {m and m[0]}; from its rows {len(v)} {at(0.5):.1f} {at(0.9):.1f} {v[-1]:.1f}")
+
+# What replays of NKIBench execute, against the counters of its profiles (README.md): MiB of HBM, and units of 2 KiB of a
+# partition. "published~ours" where they differ, with the reason.
+counted = {row["name"]: row["counts"] for row in rows}
+lines = [x.split("\t") for x in open(f"{ROOT}/tests/validate/counts.tsv", encoding="utf-8").read().splitlines()]
+compared = 0
+for f in lines[1:]:
+    check(len(f) == len(lines[0]) and f[0] in {x["name"] for x in listed}, f"counts.tsv: {f}")
+    for column, cell in zip(lines[0][1:-1], f[1:-1]):
+        published, _, ours = cell.partition("~")
+        check(not ours or column in f[-1], f"counts.tsv: {f[0]}: no reason for {column}")
+        if published == "-" or f[0] not in counted:
+            continue
+        got = counted[f[0]][column] / (1 << 20 if column.startswith("hbm") else 2048)
+        near = 0.06 if "." in (ours or published) and not column.startswith("hbm") else 1e-4
+        if not column.startswith("hbm"):  # steps on one column: a unit holds 512
+            near = max(near, 0.005)
+        check(abs(got - float(ours or published)) <= near, f"{f[0]}: {column} is {got}, not {ours or published}")
+        check(not ours or abs(got - float(published)) > 1e-4, f"counts.tsv: {f[0]}: {column} no longer differs")
+        compared += 1
+check(compared >= 80, f"{compared} counts are compared")
+
+# Every replay computes what its operator says, on the first of its cases.
 uses = {}
 for line in table[1:]:
     f = dict(zip(head.split("\t"), line.split("\t")))
