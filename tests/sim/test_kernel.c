@@ -413,9 +413,72 @@ test_trace(void)
     kb_free(&b);
 }
 
+/* Each way to leave out an order: what is reported names both instructions with their lines, the
+ * bytes, and the edge that is missing. */
+static void
+test_hazard(const char *name)
+{
+    kb b = kb_new("trn2");
+    exp_kernel(&b, 128, 64);
+    cps_kstream *sp = &b.k->stream[CPS_SP], *act = &b.k->stream[CPS_ACT];
+    const char *first = "sp[0] PSEUDO_DMA_TRIGGER (k.cps:1)", *edge = "has finished";
+    const char *second = "act[1] ACTIVATE (k.cps:3)", *bytes = " bytes 0..";
+    if (cps_streq(name, "no wait for a load")) {
+        kb_wait(&act->code.data[1], 3, 0);
+    } else if (cps_streq(name, "a store before its data")) {
+        kb_wait(&sp->code.data[1], 3, 16);
+        first = "act[1] ACTIVATE (k.cps:3)";
+        second = "sp[1] PSEUDO_DMA_TRIGGER (k.cps:4)";
+        bytes = " bytes 32768..";
+    } else {
+        // The buffer is filled again: while ACT reads it, or before anybody has; with the first
+        // load's semaphore, or with another.
+        bool reading = cps_streq(name, "a buffer refilled while it is read");
+        bool shared = cps_streq(name, "one semaphore for two loads");
+        kb_block(&b, CPS_SP, "q_two", 0, shared ? 3 : 6, true, cps_kbin_var(b.k, "x"), 0, 128, 0,
+                 128, shared ? 0x4000 : 0, 128);
+        cps_bundle again = kb_trigger(&b, "q_two", 0);
+        if (reading)
+            kb_wait(&again, 3, 16);
+        cps_kloc at = {"k.cps", 9, 1};
+        cps_vec_push(b.a, &sp->code, again);
+        cps_vec_push(b.a, &sp->locs, at);
+        for (uint32_t i = sp->code.n - 1; i > 1; i--) { // second in its stream
+            sp->code.data[i] = sp->code.data[i - 1];
+            sp->locs.data[i] = sp->locs.data[i - 1];
+        }
+        sp->code.data[1] = again;
+        sp->locs.data[1] = at;
+        if (reading) {
+            first = "act[1] ACTIVATE (k.cps:3)";
+            edge = "has read its operands";
+        }
+        if (!shared)
+            second = "sp[1] PSEUDO_DMA_TRIGGER (k.cps:9)";
+    }
+    CHECK(kb_load(&b));
+    static uint16_t x[128 * 64], y[128 * 64];
+    cps_sim_bind(b.s, "x", x, sizeof x, true, b.d);
+    cps_sim_bind(b.s, "y", y, sizeof y, false, b.d);
+    bool found = !kb_run(&b) && kb_has(&b, CPS_E8303) && kb_says(&b, first) &&
+                 kb_says(&b, second) && kb_says(&b, bytes) && kb_says(&b, "missing: ") &&
+                 kb_says(&b, edge);
+    if (!found) {
+        fprintf(stderr, "%s:\n", name);
+        kb_show(&b);
+    }
+    CHECK(found);
+    kb_free(&b);
+}
+
 int
 main(void)
 {
+    test_hazard("no wait for a load");
+    test_hazard("a store before its data");
+    test_hazard("a buffer refilled while it is read");
+    test_hazard("a buffer filled twice");
+    test_hazard("one semaphore for two loads");
     test_exp(4, 4096, 9.9);
     test_exp(128, 128, 5.2);
     test_missing_wait();
