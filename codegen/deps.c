@@ -2,7 +2,7 @@
  *
  * Memory is known as regions: byte walks with the operations that touched them since they were
  * last written whole. A region stands in the buckets (512 bytes of a partition, or a 512th of a
- * variable) that its hull touches; a new access looks only there. A write takes the bytes it
+ * variable) that its rows touch; a new access looks only there. A write takes the bytes it
  * covers out of every region it meets: whoever would wait for those operations waits for the
  * write, which itself waited. A read likewise hides a read by the same in-order engine. Equal
  * walks share one region, so a tile that is read a thousand times is one place to look at, an
@@ -24,7 +24,6 @@ typedef struct ops {
 
 typedef struct region {
     cps_macc a; // the walk; who reads and writes is said below
-    int64_t end;
     ops writers, readers;
     uint32_t unit[CPS_ENGINES]; // last read by an engine's datapath: operation + 1
     uint32_t seen, refs;        // buckets it stands in
@@ -48,6 +47,7 @@ struct cps_deps {
     CPS_VEC(region) cut;      // what the access under way leaves of others
     CPS_VEC(link) links;
     CPS_VEC(uint32_t) found; // per operation: the search that found it last
+    CPS_VEC(uint32_t) at;    // buckets of the access under way
     uint32_t scan, search;
 };
 
@@ -338,6 +338,22 @@ table_of(cps_deps *d, const cps_macc *a)
     return a->space == CPS_SBUF ? &d->sbuf : a->space == CPS_PSUM ? &d->psum : &d->var[a->var];
 }
 
+// Lists the buckets that the walk may touch; rows that lie further apart one by one.
+static void
+buckets(cps_deps *d, const cps_macc *a, int64_t grain)
+{
+    if (a->nd && a->d[0].step > grain) {
+        for (int64_t i = 0; i < a->d[0].num; i++) {
+            cps_macc row = rows(a, i, 1);
+            buckets(d, &row, grain);
+        }
+        return;
+    }
+    for (int64_t k = a->base / grain; k <= (hull_end(a) - 1) / grain; k++)
+        if (!d->at.n || d->at.data[d->at.n - 1] != k)
+            cps_vec_push(d->arena, &d->at, (uint32_t)k);
+}
+
 static void
 push(cps_deps *d, ops *l, uint32_t op)
 {
@@ -378,11 +394,12 @@ region_at(cps_deps *d, const cps_macc *a)
     else
         cps_vec_add(d->arena, &d->all);
     region *r = &d->all.data[id];
-    *r = (region){.a = *a, .end = hull_end(a)};
-    for (int64_t k = a->base / t->grain; k <= (r->end - 1) / t->grain; k++) {
-        cps_vec_push(d->arena, &t->b[k], id);
-        r->refs++;
-    }
+    *r = (region){.a = *a};
+    d->at.n = 0;
+    buckets(d, a, t->grain);
+    for (uint32_t k = 0; k < d->at.n; k++)
+        cps_vec_push(d->arena, &t->b[d->at.data[k]], id);
+    r->refs = d->at.n;
     return r;
 }
 
@@ -482,8 +499,10 @@ cps_deps_find(cps_deps *d, uint32_t op, cps_oplist *out)
         if (!t->b)
             continue;
         d->scan++;
-        for (int64_t k = a->base / t->grain; k <= (hull_end(a) - 1) / t->grain; k++)
-            look(d, &t->b[k], a, unit, out);
+        d->at.n = 0;
+        buckets(d, a, t->grain);
+        for (uint32_t k = 0; k < d->at.n; k++)
+            look(d, &t->b[d->at.data[k]], a, unit, out);
         for (uint32_t k = 0; k < d->cut.n; k++)
             keep_cut(d, &d->cut.data[k]);
         d->cut.n = 0;

@@ -12,6 +12,8 @@
  * race with the old one races with the new one too. */
 #include "runtime/sim/machine.h"
 
+#include <stdlib.h>
+
 enum {
     LANE_GROUP = 8, /* partitions of a cell */
     SBUF_SHIFT = 8,
@@ -277,6 +279,41 @@ visit(cps_sim *s, cell *c, const rect *r, bool write, const who *w, uint32_t *id
     k->recs.data[*id].refs++;
 }
 
+/* One access of a variable on its way through the cells. */
+typedef struct hbm_look {
+    cps_sim *s;
+    const hbm_var *v;
+    const rect *r;
+    who *w;
+    bool write;
+    uint32_t id;
+    int64_t last; /* cell visited last */
+} hbm_look;
+
+/* Visits the cells that dimensions from `d` on may touch when the outer ones stand at `base`.
+ * What lies more than a cell apart is gone through one by one: the rows of a head among other
+ * heads touch few of the cells between the first and the last. */
+static void
+hbm_cells(hbm_look *x, unsigned d, int64_t base)
+{
+    const rect *r = x->r;
+    int64_t g = x->v->granule, lo = base, hi = base + r->run;
+    if (d < r->nd && llabs(r->step[d]) > g) {
+        for (int64_t i = 0; i < r->num[d]; i++)
+            hbm_cells(x, d + 1, base + i * r->step[d]);
+        return;
+    }
+    for (unsigned k = d; k < r->nd; k++) {
+        int64_t far = r->step[k] * (r->num[k] - 1);
+        *(far < 0 ? &lo : &hi) += far;
+    }
+    for (int64_t k = lo / g; k <= (hi - 1) / g; k++) {
+        if (k != x->last)
+            visit(x->s, &x->v->cells[k], r, x->write, x->w, &x->id, x->v->shared);
+        x->last = k;
+    }
+}
+
 static void
 access_cells(cps_sim *s, const rect *r, bool write, who *w)
 {
@@ -288,13 +325,12 @@ access_cells(cps_sim *s, const rect *r, bool write, who *w)
             return; // found by measurement: a weight's cells gather every read of the kernel
         if (s->log && v->shared)
             shared_note(s, r, write, w->by, r->var);
-        int64_t g = v->granule;
         rect there = *r; // as its home names it
         if (v->home && s->peer)
             there.var = v->at;
         w->var = r->var;
-        for (int64_t k = r->lo / g; k <= (r->hi - 1) / g; k++)
-            visit(s, &v->cells[k], &there, write, w, &id, v->shared);
+        hbm_look x = {s, v, &there, w, write, id, -1};
+        hbm_cells(&x, 0, r->base);
         return;
     }
     bool sb = r->space == SP_SBUF;
