@@ -22,15 +22,30 @@ fn visible(ig, keys, causal, window) {
 // The distance in tiles between queries and keys from which on a window hides keys of the tile.
 fn first_partial(window) { return max(0, (window + 127) / 128 - 1); }
 
-fn narrow(far, window) { return far * 128 + 127 >= window; }
-
 // e[j, i] = exp(scale * (keys j times queries i) + mask of j) for the tiles of keys `c`, 0 where causality or the window
 // hide the key.
+// 4-byte factors go through the PE in one pass, rounded to tf32.
+fn one_pass(t) { return t.dtype == fp32 ? t.bits(tf32) : t; }
+
+// dst[d, n] receives the rows src[n, d], which lie in HBM, turned: by the transfer, or by the PE through `bank` where a
+// transfer does not turn 4 bytes.
+fn turn(dst, src, n, bank) {
+    let d = src.axis(1).size;
+    if (bytes(src.dtype) == 2 || src.order == 1) { dst[:, n] <- src[n, :]'; }
+    else {
+        for c in tiles(n, 512) {
+            sbuf rows[c by 128, d]: src.dtype bufs 3 <- src[c, :];
+            for j in tiles(c, 128) { bank[0:d, ds(j.start - c.start, j.size)] = rows[j, :]'; }
+            dst[:, c] = bank[0:d, 0:c.size];
+        }
+    }
+}
+
 fn exponentials(e, p, kt, qt, ig, c, scale, masked, mk, causal, window) {
     var whole = !masked;                                        // one instruction for all of it
     for j in tiles(c, 128) {
         let see = looks_at(ig, j, causal, window);
-        p[j, see] = kt[:, j]' @ qt[:, see];
+        p[j, see] = one_pass(kt)[:, j]' @ one_pass(qt)[:, see];
         whole = whole && see.size == ig.size;
     }
     for j in tiles(c, 128) {
@@ -48,20 +63,23 @@ fn exponentials(e, p, kt, qt, ig, c, scale, masked, mk, causal, window) {
 }
 
 fn products(acc, e, va, ig, c, causal, window) {
-    for j in tiles(c, 128), i in tiles(looks_at(ig, j, causal, window), 128) { acc[i, :] += e[j, i]' @ va[j, :]; }
+    for j in tiles(c, 128), i in tiles(looks_at(ig, j, causal, window), 128) { acc[i, :] += one_pass(e)[j, i]' @ one_pass(va)[j, :]; }
 }
 
 // One tile of queries by rows, exactly: sections of keys, running maximum. `pos` holds the positions of its queries, `sk`
-// the sink or a low number. In a hardware loop nothing rotates, so all is declared once.
-fn by_rows(qs, os, masked, mask, sk, kt, vt, pos, turned, scale, causal, window) {
-    let n = qs.axis(0).size;
-    let d = qs.axis(1).size;
+// the sink or a low number; `ready`: the queries lie turned. In a hardware loop nothing rotates, so all is declared once.
+fn by_rows(qs, ready, os, masked, mask, sk, kt, vt, pos, turned, scale, causal, window) {
+    let n = os.axis(0).size;
+    let d = os.axis(1).size;
     let keys = kt.axis(1).size;
     let sec = min(keys, 2048);
-    sbuf qr[n, d]: qs.dtype <- qs;
     sbuf qt[d, n]: qs.dtype;
-    turned[0:d, 0:n] = qr';
-    qt = turned[0:d, 0:n];
+    if (ready) { qt <- qs; }
+    else {
+        sbuf qr[n, d]: qs.dtype <- qs;
+        turned[0:d, 0:n] = qr';
+        qt = turned[0:d, 0:n];
+    }
     sbuf neg[n, 1]: fp32 = sk * -1.0;                           // minus the largest score so far
     sbuf acc[n, d + 1]: fp32 = 0.0;
     sbuf z[n, sec]: fp32;
@@ -108,7 +126,10 @@ fn by_rows(qs, os, masked, mask, sk, kt, vt, pos, turned, scale, causal, window)
 }
 
 leaf attention_turned for attention on trn2, trn3 {
-    where q.dtype in {bf16, fp16} && k.dtype == q.dtype && v.dtype == q.dtype : "q, k and v must share bf16 or fp16";
+    where q.dtype in {bf16, fp16, fp32} && k.dtype == q.dtype && v.dtype == q.dtype : "q, k and v must share bf16, fp16 or fp32";
+    where q.dtype != fp32 || Sq * Skv >= 4194304 : "fp32 is worked on as tf32 here, for long sequences only";
+    layout q: [B, Sq, d] or [B, d, Sq];
+    layout k: [Bkv, Skv, d] or [Bkv, d, Skv];
     where d >= 2 && d <= 128 : "the head dimension must be 2 to 128";
     where Sq >= 64 && Skv >= 64 : "short rows are for the leaf that packs them";
     where B % Bkv == 0 : "query heads must be whole groups of key heads";
@@ -119,7 +140,7 @@ leaf attention_turned for attention on trn2, trn3 {
     let tiles_q = ceil_div(Sq, 128);
     let resident = Skv * size + ceil_div(Skv, 128) * (d + 1) * size;    // keys and values of one head
     param twice in {1, 2} = 2;                                  // slots for them
-    where twice * resident + 2 * (tiles_q + B) * 4 + 3 * 512 * size + 16 * 1024 + 8 * 2048 <= sbuf.partition
+    where twice * resident + 2 * (tiles_q + B) * 4 + 3 * 512 * size + 8 * 1024 * size + 8 * 2048 <= sbuf.partition
         : "keys and values of one head must stay on chip";
     let seen = !causal ? Skv : window > 0 && window + 128 < Skv ? window + 128 : (Skv + 256) / 2;
     let columns = B * Sq * seen / 128;                          // of scores
@@ -130,12 +151,16 @@ leaf attention_turned for attention on trn2, trn3 {
           (B: 2, Bkv: 1, Sq: 1100, Skv: 1100, d: 40, causal: true, window: 130, with: "sink"),
           (B: 1, Bkv: 1, Sq: 640, Skv: 640, d: 128, causal: true, window: 128, dtype: fp16),
           (B: 2, Bkv: 1, Sq: 600, Skv: 601, d: 64, scale: 40.0, causal: true, window: 200, with: "sink"),
-          (B: 2, Bkv: 2, Sq: 200, Skv: 2100, d: 128, scale: 40.0, with: "mask", Bm: 1);
+          (B: 2, Bkv: 2, Sq: 200, Skv: 2100, d: 128, scale: 40.0, with: "mask", Bm: 1),
+          (B: 1, Bkv: 1, Sq: 2048, Skv: 2048, d: 64, causal: true, scale: 0.125, dtype: fp32);
 
     let G = B / Bkv;
+    let et = q.dtype == fp32 ? fp32 : bf16;                     // exponentials reach far: no fp16
+    let plain = window == 0 && !present(mask);                  // only keys at the diagonal are hidden from anybody
     let QG = 256;                                               // queries of a group: its sums take two PSUM banks, twice
     let KB = 2;                                                 // tiles of keys of an exponential: one bank, four times
     let CH = Skv <= 4096 ? 512 : 2048;                          // keys of one load
+    if (q.dtype == fp32) { psum bank[128, 512]: fp32; } else { let bank = 0; }
     sbuf fine[128, B]: fp32;                                    // by head: 1 where the rows passed
     for kv in 0..Bkv across cores {
         sbuf kt[d, Skv]: k.dtype bufs twice;
@@ -151,28 +176,38 @@ leaf attention_turned for attention on trn2, trn3 {
             sbuf invs[128, tiles_q]: fp32 bufs 2 = 1.0;
             sbuf sums[128, tiles_q]: fp32 bufs 2 = 0.0;
             for ig in tiles(Sq, QG) {
-                sbuf qt[d, ig]: q.dtype bufs 3 <- q[b, ig, :]';
+                sbuf qt[d, ig]: q.dtype bufs 3;
+                turn(qt, q[b, :, :], ig, bank);
                 if (h == 0) {
                     for c in tiles(clip(range(Skv), ig.first || !causal ? 0 : ig.start, ig.last || !causal ? Skv : ig.end), CH) {
                         if (causal || ig.first) {
-                            kt[:, c] <- k[kv, c, :]';
+                            turn(kt, k[kv, :, :], c, bank);
                             va[c, 0:d] <- v[kv, c, :];
                         }
                     }
                 }
+                let keys = one_pass(kt);
+                let queries = one_pass(qt);
+                let values = one_pass(va);
                 psum acc[ig by 128, d + 1]: fp32 align 2048 bufs 2;
                 // The keys at the diagonal come first and are used last: nothing waits for their masks.
                 let live = visible(ig, Skv, causal, window);
                 let open = causal ? clip(live, 0, ig.start) : live;
                 let closed = causal ? clip(live, ig.start, Skv) : clip(live, 0, 0);
-                if (causal) { sbuf ed[closed by 128, ig]: bf16 bufs 2; }
+                if (causal) { sbuf ed[closed by 128, ig]: et bufs 2; }
                 for part in 0..2 {
                     for c in tiles(part == 0 ? closed : open, KB * 128) {
-                        psum p[c by 128, ig]: fp32 bufs 4;
+                        psum p[c by 128, ig]: fp32 bufs q.dtype == fp32 ? 3 : 4;
                         if (causal && part == 0) {
                             exponentials(ed, p, kt, qt, ig, c, scale, present(mask), present(mask) ? mk : kt, causal, window);
+                        } else if (plain) {                     // nothing hidden: few steps of the trace for most of the work
+                            sbuf e[c by 128, ig]: et bufs 6;
+                            for j in tiles(c, 128) { p[j, :] = keys[:, j]' @ queries; }
+                            e = exp(p * scale);
+                            let weights = one_pass(e);
+                            for j in tiles(c, 128), i in tiles(ig, 128) { acc[i, :] += weights[j, i]' @ values[j, :]; }
                         } else {
-                            sbuf e[c by 128, ig]: bf16 bufs 6;
+                            sbuf e[c by 128, ig]: et bufs 6;
                             exponentials(e, p, kt, qt, ig, c, scale, present(mask), present(mask) ? mk : kt, causal, window);
                             products(acc, e, va, ig, c, causal, window);
                         }
@@ -204,18 +239,22 @@ leaf attention_turned for attention on trn2, trn3 {
     sbuf rows_fine[1, 1]: i32 = count;
     reg good: i32 <- rows_fine[0];
     when (good < 128) {
-        let qr = q.view("b s d -> (b s) d");
+        let ready = q.order == 1;
+        if (!ready) { let qr = q.view("b s d -> (b s) d"); }
         let or_ = o.view("b s d -> (b s) d");
-        psum turned[128, 128]: q.dtype;
+        psum turned[128, 128]: transposed(q.dtype);
         reg mrow: i32 = 0;                                      // row of the mask, and heads that it still serves
         reg serves: i32 = present(mask) ? B / Bm : B;
         loop kv in 0..Bkv {
-            sbuf kr[128, d]: k.dtype bufs 1;
             sbuf kt[d, Skv]: k.dtype bufs 1;
-            for j in tiles(Skv, 128) {
-                kr[0:j.size, :] <- k[kv, j, :];
-                turned[0:d, 0:j.size] = kr[0:j.size, :]';
-                kt[:, j] = turned[0:d, 0:j.size];
+            if (k.order == 1) { kt <- k[kv, :, :]'; }
+            else {
+                sbuf kr[128, d]: k.dtype bufs 1;
+                for j in tiles(Skv, 128) {
+                    kr[0:j.size, :] <- k[kv, j, :];
+                    turned[0:d, 0:j.size] = kr[0:j.size, :]';
+                    kt[:, j] = turned[0:d, 0:j.size];
+                }
             }
             sbuf vt[Skv by 128, d]: v.dtype bufs 1 <- v[kv, :, :];
             loop h in 0..G {
@@ -223,15 +262,17 @@ leaf attention_turned for attention on trn2, trn3 {
                 sbuf pos[128, 1]: fp32 = row(range(128));
                 sbuf sk[128, 1]: fp32 = -3.0e38;
                 if (present(sink)) { sk <- repeat(sink[ds(b, 1)].view("b -> b 1"), 128, axis: 0); }
+                if (ready) { hbm qh[d, Sq]: q.dtype <- q[b, :, :]'; }
                 loop t in 0..Sq / 128 {
+                    reg at: i32 = t * 128;
                     reg r: i32 = b * Sq + t * 128;
-                    by_rows(qr[ds(r, 128), :], or_[ds(r, 128), :], present(mask), present(mask) ? mask[ds(mrow, 1), :] : sk, sk, kt, vt, pos, turned, scale, causal, window);
+                    by_rows(ready ? qh[:, ds(at, 128)] : qr[ds(r, 128), :], ready, or_[ds(r, 128), :], present(mask), present(mask) ? mask[ds(mrow, 1), :] : sk, sk, kt, vt, pos, turned, scale, causal, window);
                     pos = pos + 128.0;
                 }
                 if (Sq % 128 > 0) {
                     let n = Sq % 128;
                     reg r: i32 = b * Sq + Sq - n;
-                    by_rows(qr[ds(r, n), :], or_[ds(r, n), :], present(mask), present(mask) ? mask[ds(mrow, 1), :] : sk, sk[0:n, :], kt, vt, pos[0:n, :], turned, scale, causal, window);
+                    by_rows(ready ? qh[:, Sq - n:Sq] : qr[ds(r, n), :], ready, or_[ds(r, n), :], present(mask), present(mask) ? mask[ds(mrow, 1), :] : sk, sk[0:n, :], kt, vt, pos[0:n, :], turned, scale, causal, window);
                 }
                 serves = serves - 1;
                 when (serves == 0) {

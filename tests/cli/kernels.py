@@ -17,6 +17,7 @@ except ImportError:
     oracle = None
 
 TARGETS = ("trn1", "trn2", "trn3")
+TF32 = {"attention_turned"}  # leaves that round 4-byte factors, as their own tolerance says
 only = sys.argv[2:]
 
 # Shapes next to what tiles and banks hold, and degenerate ones: operator, dims, options.
@@ -42,6 +43,7 @@ mlp T=129,H=129,I=129 | mlp T=1,H=2,I=3 act=relu dtype=fp32
 attention B=1,Bkv=1,Sq=1,Skv=129,d=64 | attention B=4,Bkv=1,Sq=129,Skv=129,d=128 causal=true
 attention B=4,Bkv=4,Sq=2,Skv=2,d=32,Bm=2 with=mask,sink scale=0.5 | attention B=1,Bkv=1,Sq=130,Skv=260,d=2 causal=true window=1
 attention B=2,Bkv=1,Sq=129,Skv=513,d=130 dtype=fp32 scale=-0.1
+attention B=2,Bkv=1,Sq=200,Skv=300,d=64 causal=true scale=40 tq=1 tk=1 on=trn2+trn3
 rope B=1,S=129,h=1,d=2 interleaved=true | rope B=2,S=1,h=33,d=64
 """
 
@@ -56,8 +58,9 @@ def edge_cases(ops):
         word = line.split()
         if word and word[0] in at:
             pairs = [tuple(p.split("=")) for p in word[1].split(",")]
-            pairs += [tuple(p.split("=")) for p in word[2:]]
-            for target in TARGETS:
+            pairs += [tuple(p.split("=")) for p in word[2:] if not p.startswith("on=")]
+            on = [p[3:].split("+") for p in word[2:] if p.startswith("on=")]
+            for target in on[0] if on else TARGETS:
                 yield at[word[0]], None, pairs, target
 
 
@@ -134,7 +137,7 @@ def run(case):
         x = {k: v.astype(float if v.dtype.kind == "f" else np.int64) for k, v in x.items()}
         err = max(oracle.error(np.load(f"{folder}/out_{k}.npy").astype(float), v.astype(float))
                   for k, v in oracle.ref(op["name"], x, attrs).items())
-        exact = dtype == "fp32" and attrs.get("to", "fp32") == "fp32"
+        exact = dtype == "fp32" and attrs.get("to", "fp32") == "fp32" and rep["leaf"] not in TF32
         wrong = None if err <= oracle.CODES.get(op["name"], 2e-4 if exact else 2e-2) else f"error {err:.3g} against NumPy"
         return what, wrong, rep["leaf"], err, rep["time_ns"], rep["roofline_fraction"]
     finally:
