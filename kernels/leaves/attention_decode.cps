@@ -21,7 +21,7 @@ leaf attention_decode for attention on trn2, trn3 {
           (B: 40, Bkv: 5, Sq: 1, Skv: 256, d: 96, scale: 30.0);
 
     let RS = min(R, min(32, max(8, 256 / W / 8 * 8)));          // keys of a partition worked on at once
-    let HB = RS < R ? 1 : max(1, min(min(Bkv, 2), min(512 / (R * W), 128 / W)));    // key heads at a time
+    let HB = RS < R ? 1 : max(1, min(min(Bkv, 4), min(512 / (R * W), 128 / W)));    // key heads at a time
     let parts = ceil_div(R, RS);
     let long = parts > 1;                                       // with a running maximum, sum and output
     let ks = k.view("b (p r) d -> p b r d", p: 128);
@@ -43,76 +43,136 @@ leaf attention_decode for attention on trn2, trn3 {
         sbuf l[W, 1]: fp32;
         sbuf top[W, 1]: fp32;
     }
-    for u in 0..ceil_div(Bkv, HB) * parts pipelined {
+    // Three rounds on their way, step by step in turns: scores of one, the maximum and the exponentials of the one before,
+    // values of the one before that. So no engine waits for a chain of another.
+    let rounds = ceil_div(Bkv, HB) * parts;
+    var s1 = 0;                                                 // of the round before
+    var e2 = 0; var lp2 = 0; var vr2 = 0; var al2 = 0;          // of two rounds before
+    for u in 0..rounds + 2 {
+        let now = u < rounds;
+        let before = u >= 1 && u <= rounds;
+        let last2 = u >= 2;
         let h0 = u / parts * HB;
-        let nh = min(HB, Bkv - h0);
-        let n = nh * W;
+        let nh = now ? min(HB, Bkv - h0) : 1;
         let r0 = u % parts * RS;
         let nr = min(RS, R - r0);
-        let first = r0 == 0;
-        let last = r0 + nr == R;
-        stage scores {
+        if (now) {
             sbuf kr[128, nh, nr, d]: k.dtype bufs 4;
-            for c in tiles(nr, 16) { kr[:, :, c, :] <- ks[:, ds(h0, nh), ds(r0 + c.start, c.size), :]; }
             psum s[128, nh, nr, W]: fp32 bufs 2;
-            for h in 0..nh, c in tiles(nr, 8) {
-                psum tk[d, c, 128]: k.dtype bufs 3;
-                for r in c { tk[:, r, :] = kr[:, h, r, :].view("p 1 d -> p d")'; }
-                sbuf kt[d, c, 128]: k.dtype bufs 4;
-                if (c.index % 2 == 1) { kt = tk on act; } else { kt = tk on dve; }
-                for r in c { s[:, h, r, :] = kt[:, r, :].view("d 1 p -> d p")' @ qt[:, ds((h0 + h) * W, W)]; }
-            }
         }
-        stage soft {
-            sbuf vr[128, nh, nr, d]: v.dtype bufs 4;
-            for c in tiles(nr, 16) { vr[:, :, c, :] <- vs[:, ds(h0, nh), ds(r0 + c.start, c.size), :]; }
-            sbuf m[128, nh, 1, W]: fp32 = max(s, axis: 2);
+        if (before) {
+            let x = u - 1;
+            let h1 = x / parts * HB;
+            let nh1 = min(HB, Bkv - h1);
+            let nn = nh1 * W;
+            let rr1 = x % parts * RS;
+            let nr1 = min(RS, R - rr1);
+            sbuf vr[128, nh1, nr1, d]: v.dtype bufs 4;
+            sbuf m[128, nh1, 1, W]: fp32;
             psum small[128, 3, 128]: fp32 bufs 1;               // one bank for what is short
-            small[0:n, 0, :] = m.view("p h 1 w -> p (h w)")';
-            sbuf t[n, 1]: fp32 = max(small[0:n, 0, :], axis: free);
-            if (long) {
-                if (!first) {
-                    t = maximum(t, top);
-                    sbuf alpha[n, 1]: fp32 = top - t;
-                    alpha = exp(alpha * scale);
-                }
-                top = t;
-            }
-            sbuf tb[n, 128]: fp32 = zero[0:n, :] + t;
-            small[:, 1, 0:n] = tb' @ eye[0:n, 0:n];
-            sbuf bs[128, nh, 1, W]: fp32 = small[:, 1, 0:n].view("p (h w) -> p h 1 w", h: nh);  // the maximum, on every partition
-            sbuf z[128, nh, nr, W]: fp32 = s - bs;
-            sbuf e[128, nh, nr, W]: bf16 = exp(z * scale);
-            sbuf lp[128, nh, 1, W]: fp32 = sum(e, axis: 2);
+            sbuf t[nn, 1]: fp32;
+            sbuf tb[nn, 128]: fp32;
+            sbuf bs[128, nh1, 1, W]: fp32;
+            sbuf z[128, nh1, nr1, W]: fp32;
+            sbuf e[128, nh1, nr1, W]: bf16;
+            sbuf lp[128, nh1, 1, W]: fp32;
+            if (long && rr1 > 0) { sbuf alpha[nn, 1]: fp32; }
         }
-        stage values {
+        if (last2) {
+            let y = u - 2;
+            let h2 = y / parts * HB;
+            let nh2 = min(HB, Bkv - h2);
+            let n2 = nh2 * W;
+            let rr2 = y % parts * RS;
+            let nr2 = min(RS, R - rr2);
             psum fin[128, 2, 128]: fp32 bufs 1;
-            let po = fin[0:d, 0, 0:n].view("d (h w) -> d h w", h: nh);      // outputs turned: values stationary, few columns moving
-            let pl = fin[0:W, 1, 0:nh];
-            psum back[W, nh, d]: fp32 bufs 1;
-            for h in 0..nh {
-                for r in 0..nr { po[:, h, :] += vr[:, h, r, :]' @ e[:, h, r, :]; }
-                pl[:, h:h + 1] = lp[:, h, 0, :]' @ ones;
+            let po = fin[0:d, 0, 0:n2].view("d (h w) -> d h w", h: nh2);    // outputs turned: values stationary, few columns moving
+            let pl = fin[0:W, 1, 0:nh2];
+            psum back[W, nh2, d]: fp32 bufs 1;
+        }
+        for c in tiles(max(now ? nr : 0, before ? nr1 : 0), 16) {   // keys a round ahead of values
+            if (now && c.start < nr) {
+                let some = min(c.size, nr - c.start);
+                kr[:, :, ds(c.start, some), :] <- ks[:, ds(h0, nh), ds(r0 + c.start, some), :];
             }
-            sbuf ps[d, nh, W]: fp32 = po;
-            for h in 0..nh { back[:, h, :] = ps[:, h, :]'; }
+            if (before && c.start < nr1) {
+                let more = min(c.size, nr1 - c.start);
+                vr[:, :, ds(c.start, more), :] <- vs[:, ds(h1, nh1), ds(rr1 + c.start, more), :];
+            }
+        }
+        let steps = max(now ? nh * ceil_div(nr, 8) : 0, 4);
+        for b in 0..steps {
+            if (now && b < nh * ceil_div(nr, 8)) {
+                let h = b / ceil_div(nr, 8);
+                let q0 = b % ceil_div(nr, 8) * 8;
+                let nq = min(8, nr - q0);
+                psum tk[d, 8, 128]: k.dtype bufs 3;
+                for r in 0..nq { tk[:, r, :] = kr[:, h, q0 + r, :]'; }
+                sbuf kt[d, 8, 128]: k.dtype bufs 4;
+                if (b % 2 == 1) { kt[:, 0:nq, :] = tk[:, 0:nq, :] on act; } else { kt[:, 0:nq, :] = tk[:, 0:nq, :] on dve; }
+                for r in 0..nq { s[:, h, q0 + r, :] = kt[:, r, :]' @ qt[:, ds((h0 + h) * W, W)]; }
+            }
+            if (before) {
+                if (b == 0) {
+                    m = max(s1, axis: 2);
+                    small[0:nn, 0, :] = m.view("p h 1 w -> p (h w)")';
+                    t = max(small[0:nn, 0, :], axis: free);
+                    if (long) {
+                        if (rr1 > 0) {
+                            t = maximum(t, top);
+                            alpha = top - t;
+                            alpha = exp(alpha * scale);
+                        }
+                        top = t;
+                    }
+                    tb = zero[0:nn, :] + t;
+                }
+                if (b == 1) {
+                    small[:, 1, 0:nn] = tb' @ eye[0:nn, 0:nn];
+                    bs = small[:, 1, 0:nn].view("p (h w) -> p h 1 w", h: nh1);   // the maximum, on every partition
+                    z = s1 - bs;
+                }
+                if (b == 2) {
+                    e = exp(z * scale);
+                    lp = sum(e, axis: 2);
+                }
+            }
+            if (last2) {
+                for k in 0..nh2 * nr2 {
+                    if (k * steps / (nh2 * nr2) == b) { po[:, k / nr2, :] += vr2[:, k / nr2, k % nr2, :]' @ e2[:, k / nr2, k % nr2, :]; }
+                }
+            }
+        }
+        if (last2) {
+            for h in 0..nh2 { pl[:, h:h + 1] = lp2[:, h, 0, :]' @ ones; }
+            sbuf ps[d, nh2, W]: fp32 = po;
+            for h in 0..nh2 { back[:, h, :] = ps[:, h, :]'; }
             if (!long) {
-                sbuf inv[W, nh]: fp32 = 1.0 / pl;
-                sbuf ot[W, nh, d]: o.dtype = back * inv.view("w h -> w h 1");
-                os.view("(b w) d -> w b d", w: W)[:, ds(h0, nh), :] <- ot;
+                sbuf inv[W, nh2]: fp32 = 1.0 / pl;
+                sbuf ot[W, nh2, d]: o.dtype = back * inv.view("w h -> w h 1");
+                os.view("(b w) d -> w b d", w: W)[:, ds(h2, nh2), :] <- ot;
             } else {
-                if (first) {
+                if (rr2 == 0) {
                     acc = back[:, 0, :];
                     l = pl;
                 } else {
-                    acc = acc * alpha + back[:, 0, :];
-                    l = l * alpha + pl;
+                    acc = acc * al2 + back[:, 0, :];
+                    l = l * al2 + pl;
                 }
-                if (last) {
+                if (rr2 + nr2 == R) {
                     sbuf inv[W, 1]: fp32 = 1.0 / l;
-                    os[ds(h0 * W, W), :] <- acc * inv;
+                    os[ds(h2 * W, W), :] <- acc * inv;
                 }
             }
+        }
+        if (before) {
+            e2 = e;
+            lp2 = lp;
+            vr2 = vr;
+            if (long && rr1 > 0) { al2 = alpha; }
+        }
+        if (now) {
+            s1 = s;
         }
     }
 }
