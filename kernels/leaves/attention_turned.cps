@@ -162,7 +162,7 @@ leaf attention_turned for attention on trn2, trn3 {
     let CH = Skv <= 4096 ? 512 : 2048;                          // keys of one load
     if (q.dtype == fp32) { psum bank[128, 512]: fp32; } else { let bank = 0; }
     sbuf fine[128, B]: fp32;                                    // by head: 1 where the rows passed
-    for kv in 0..Bkv across cores {
+    for kv in 0..Bkv {
         sbuf kt[d, Skv]: k.dtype bufs twice;
         sbuf va[Skv by 128, d + 1]: v.dtype bufs twice;
         va[:, d:d + 1] = 1.0 on pool;
