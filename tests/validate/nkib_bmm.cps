@@ -69,7 +69,7 @@ leaf bmm_tall_saved for bmm_tall on trn1 {
     }
 }
 
-op bmm_softmax(a[B, M, K], b[B, K, N]; stay: int = 58) -> y[B, M, N] {
+op nkib_bmm_softmax(a[B, M, K], b[B, K, N]; stay: int = 58) -> y[B, M, N] {
     let s = a @ b;
     let e = exp(s - max(s, axis: 2));
     y = e / sum(e, axis: 2);
@@ -77,7 +77,7 @@ op bmm_softmax(a[B, M, K], b[B, K, N]; stay: int = 58) -> y[B, M, N] {
 
 // Scores of a batch do not fit: all but the last `stay` tiles of 512 columns are stored, and loaded again for the
 // exponentials. 76 stay by the published counts (719 MiB stored); with the tiles around them 58 are what fits here.
-leaf bmm_softmax_saved for bmm_softmax on trn1 {
+leaf bmm_softmax_saved for nkib_bmm_softmax on trn1 {
     tolerance 1e-4, 1e-5;
     cases (B: 2, M: 1024, K: 64, N: 4096);
     let (R, C) = (M / 128, N / 512);

@@ -1,7 +1,7 @@
 // RMS normalisation and product in one pass over the contraction, trn2, bf16: sums of squares grow with each block, and
 // what was accumulated so far is scaled to the new norm. Which kernel gave the published figure is not said; this is the
 // candidate of the same library, with the norm of the next block written before the products of this one.
-op rmsnorm_matmul(x[M, K], w[K, N]; eps: fp32 = 1e-6) -> y[M, N] {
+op nkiat_rmsnorm_matmul(x[M, K], w[K, N]; eps: fp32 = 1e-6) -> y[M, N] {
     y = (x * rsqrt(mean(x * x, axis: 1) + eps)) @ w;
 }
 
@@ -28,7 +28,7 @@ fn normalise(x, xs, xt, ss, old, ratio, mb, kb, step, K, eps) {
     }
 }
 
-leaf rmsnorm_matmul_online for rmsnorm_matmul on trn2 {
+leaf rmsnorm_matmul_online for nkiat_rmsnorm_matmul on trn2 {
     where M % 1024 == 0 && K % 512 == 0 : "whole blocks";
     cases (M: 1024, K: 1024, N: 512);
     tolerance 3e-2, 1e-3;
