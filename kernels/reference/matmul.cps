@@ -29,3 +29,17 @@ op bmm_softmax(x[B, M, K], w[B, K, N]) -> y[B, M, N] {
     let e = exp(s - max(s, axis: 2));
     y = e / sum(e, axis: 2);
 }
+
+// x + residual, its RMS norm, and a product: the norm of a layer with the projection behind it. gamma is optional.
+op add_rmsnorm_matmul(x[M, K], residual[M, K], w[K, N], gamma?[K]; eps: fp32 = 1e-6) -> y[M, N] {
+    let s = x + residual;
+    let n = s * rsqrt(mean(s * s, axis: 1) + eps);
+    y = (present(gamma) ? n * gamma : n) @ w;
+}
+
+// An RMS norm behind a product: of x w, or of x w + residual.
+op matmul_rmsnorm(x[M, K], w[K, N], gamma[N], residual?[M, N]; eps: fp32 = 1e-6) -> y[M, N] {
+    let p = x @ w;
+    let s = present(residual) ? p + residual : p;
+    y = s * rsqrt(mean(s * s, axis: 1) + eps) * gamma;
+}

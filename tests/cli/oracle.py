@@ -101,6 +101,10 @@ def _rope(x, a):
     return y
 
 
+def _rms(s, a):
+    return s / np.sqrt((s * s).mean(1, keepdims=True) + float(a.get("eps", 1e-6)))
+
+
 def _rmsnorm_quant(x, a):
     n = x["x"]
     if a.get("norm", "true") != "false":
@@ -148,6 +152,8 @@ OPS = {
     "matmul_quantised": ("y", lambda x, a: x["x"] @ x["w"] * x.get("scale", 1)), "rmsnorm_matmul": ("y", _rmsnorm_matmul),
     "layernorm": ("y", _layernorm), "rmsnorm": ("y", _rmsnorm),
     "softmax": ("y", lambda x, a: _softmax(x["x"])), "attention": ("o", _attention),
+    "add_rmsnorm_matmul": ("y", lambda x, a: (_rms(x["x"] + x["residual"], a) * x.get("gamma", 1)) @ x["w"]),
+    "matmul_rmsnorm": ("y", lambda x, a: _rms(x["x"] @ x["w"] + x.get("residual", 0), a) * x["gamma"]),
     "rmsnorm_quant": (None, _rmsnorm_quant), "adamw": ("y", _adamw), "conv1d_depthwise": ("y", _conv1d_depthwise),
     "selective_scan": ("y", _selective_scan), "bmm_softmax": ("y", lambda x, a: _softmax(x["x"] @ x["w"])),
     "rope": ("y", _rope), "unary": ("y", lambda x, a: FUNCTIONS[a["f"]](x["x"])),
