@@ -268,7 +268,7 @@ fn_split(const site *s, cps_cv *out)
 static bool
 same_kind(const site *s, cps_piece p, int64_t start, int64_t end, cps_cv *out)
 {
-    cps_piece q = {start, end, 0, 1, p.name};
+    cps_piece q = {.start = start, .end = end, .count = 1, .name = p.name};
     *out = s->arg[0].v.kind == CPS_V_PIECE ? cps_cv_piece(s->ev->c.arena, q)
                                            : cps_cv_range(s->ev->c.arena, start, end, p.name);
     return true;

@@ -504,9 +504,9 @@ piece_member(cps_eval *ev, const cps_ast_name *name, cps_cv v, cps_cv *out)
     else if (cps_streq(name->text, "count"))
         *out = cps_cv_int(p->count);
     else if (cps_streq(name->text, "first"))
-        *out = cps_cv_bool(p->index == 0);
+        *out = cps_cv_bool(p->index == p->before);
     else if (cps_streq(name->text, "last"))
-        *out = cps_cv_bool(p->index == p->count - 1);
+        *out = cps_cv_bool(p->index == p->count - 1 - p->after);
     else
         return no_member(ev, name, v, "start end size index count first last");
     return true;

@@ -49,6 +49,7 @@ typedef enum cps_vkind {
 typedef struct cps_piece {
     int64_t start, end; /* start <= end */
     int64_t index, count; /* place among its siblings; 0 and 1 for a range */
+    int64_t before, after; /* siblings that other cores have, in a loop across cores */
     const char *name;   /* the extent it was cut from as written ("M"), or NULL: for messages */
 } cps_piece;
 

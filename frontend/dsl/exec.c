@@ -231,7 +231,15 @@ run_bind(cps_eval *ev, const cps_ast_for *n, uint32_t k)
             failed = true;
             break;
         }
-        f = iteration(ev, n, k, i - lo, hi - lo, cps_cv_at(ev->c.arena, range, i));
+        cps_cv v = cps_cv_at(ev->c.arena, range, i);
+        if (v.kind == CPS_V_PIECE) { // first and last are those of this core's share
+            cps_piece *own = cps_new(ev->c.arena, cps_piece);
+            *own = *v.u.piece;
+            own->before = lo;
+            own->after = count - hi;
+            v.u.piece = own;
+        }
+        f = iteration(ev, n, k, i - lo, hi - lo, v);
         failed |= f == CPS_FLOW_FAIL;
         if (f == CPS_FLOW_BREAK || f == CPS_FLOW_RETURN || ev->stopped)
             break;

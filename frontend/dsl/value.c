@@ -12,7 +12,7 @@ with_piece(cps_arena *a, cps_vkind kind, cps_piece p)
 cps_cv
 cps_cv_range(cps_arena *a, int64_t start, int64_t end, const char *name)
 {
-    return with_piece(a, CPS_V_RANGE, (cps_piece){start, end, 0, 1, name});
+    return with_piece(a, CPS_V_RANGE, (cps_piece){.start = start, .end = end, .count = 1, .name = name});
 }
 
 cps_cv
@@ -24,7 +24,7 @@ cps_cv_piece(cps_arena *a, cps_piece p)
 cps_cv
 cps_cv_slice(cps_arena *a, int64_t start, int64_t size)
 {
-    return with_piece(a, CPS_V_SLICE, (cps_piece){start, start + size, 0, 1, NULL});
+    return with_piece(a, CPS_V_SLICE, (cps_piece){.start = start, .end = start + size, .count = 1});
 }
 
 cps_cv
@@ -61,7 +61,7 @@ bool
 cps_cv_bounds(cps_cv v, cps_piece *out)
 {
     if (v.kind == CPS_V_INT && v.u.i >= 0) {
-        *out = (cps_piece){0, v.u.i, 0, 1, NULL};
+        *out = (cps_piece){.end = v.u.i, .count = 1};
         return true;
     }
     if (v.kind != CPS_V_RANGE && v.kind != CPS_V_PIECE)
@@ -164,15 +164,16 @@ cps_cv_at(cps_arena *a, cps_cv v, int64_t i)
         return cps_cv_int(v.u.piece->start + i);
     case CPS_V_PIECE: {
         const cps_piece *p = v.u.piece;
-        return cps_cv_piece(a, (cps_piece){p->start + i, p->start + i + 1, i, p->end - p->start,
-                                           p->name});
+        return cps_cv_piece(a, (cps_piece){.start = p->start + i, .end = p->start + i + 1, .index = i, .count = p->end - p->start,
+                                   .name = p->name});
     }
     case CPS_V_PIECES: {
         const cps_pieces *p = v.u.pieces;
         int64_t k = p->first + i, size = p->end - p->start;
         int64_t lo = p->step ? p->step * k : part_start(size, p->count, k);
         int64_t hi = p->step ? CPS_MIN(size, lo + p->step) : part_start(size, p->count, k + 1);
-        return cps_cv_piece(a, (cps_piece){p->start + lo, p->start + hi, k, p->count, p->name});
+        return cps_cv_piece(a, (cps_piece){.start = p->start + lo, .end = p->start + hi, .index = k,
+                                           .count = p->count, .name = p->name});
     }
     default:
         cps_bug("a value of kind %d cannot be iterated", (int)v.kind);

@@ -47,7 +47,7 @@ def run(lnc, *args, target="trn2"):
 for args, target in [(("softmax", "--dims", "T=512,N=1024"), "trn2"),
                      (("softmax", "--dims", "T=300,N=77", "--dtype", "fp32"), "trn3"),
                      (("softmax", "--dims", "T=100,N=777"), "trn2"),
-                     (("matmul", "--dims", "M=512,K=512,N=512"), "trn2"),
+                     (("matmul", "--dims", "M=1024,K=512,N=512"), "trn2"),
                      (("matmul", "--dims", "M=700,K=257,N=129", "--with", "bias"), "trn3"),
                      (("rmsnorm", "--dims", "T=257,H=512"), "trn2"),
                      (("flip", "-I", f"{TMP}/flip.cps", "--dims", "T=256,N=64"), "trn2")]:
