@@ -2,7 +2,7 @@
 """Prints how near the kernel library's leaves come to the roof on the simulated device, line by line of
 roofline.tsv: roof, cap of the slowest engine, the line to reach and the figure, side by side.
 
-    roofline.py COPSE [--group=G,...] [--only=TEXT] [--verify] [--json] [--markdown]
+    roofline.py COPSE [--group=G,...] [--only=TEXT]... [--verify] [--json] [--markdown]
 
 Simulated times are deterministic: one run each. Checks are on; a finding makes the row fail. `--verify` compares
 results with the reference evaluator as well, at the leaf's tolerance. Exit 1 when a line is missed."""
@@ -56,13 +56,15 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("copse")
     p.add_argument("--group")
-    p.add_argument("--only")
+    p.add_argument("--only", action="append", default=[])
     p.add_argument("--verify", action="store_true")
     p.add_argument("--json", action="store_true")
     p.add_argument("--markdown", action="store_true")
     a, extra = p.parse_known_args()
     todo = [r for r in rows() if (not a.group or r["group"] in a.group.split(","))
-            and (not a.only or a.only in r["work"] or a.only == r["op"])]
+            and (not a.only or any(o in r["work"] or o == r["op"] for o in a.only))]
+    if not todo:
+        sys.exit("no row is meant")
     missed, results = 0, []
     edge = "| " if a.markdown else ""
     wide = max(len(r["work"]) for r in todo)
