@@ -1,6 +1,36 @@
 // Batched products: one batch after another, all edges.
 use "leaves/matmul.cps";
 
+// w of a batch on chip while rows of x pass, results stored in long rows.
+leaf bmm_rows for bmm on trn1, trn2, trn3 {
+    where x.dtype in {bf16, fp16, fp32} && w.dtype == x.dtype : "x and w must share bf16, fp16 or fp32";
+    let size = bytes(x.dtype);
+    let direct = size == 2 && target.dma_transpose;
+    let NB = 3 * min(N, round_up(ceil_div(N, ceil_div(N, 512)), 2));    // three banks accumulate, three are emptied, two serve transposes
+    let folds = ceil_div(K, 128);
+    where (2 * folds * (min(M, 512) + N) + (direct ? 0 : 3 * K)) * size + 4 * N * bytes(y.dtype) + 2048 <= sbuf.partition : "w of two batches must fit one partition beside x and y";
+    cost pe: B * M * N * K / (128 * 128) * target.pe_passes(x.dtype), hbm: bytes(x) + bytes(w) + bytes(y);
+    tolerance x.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
+    cases (B: 12, M: 128, K: 32, N: 128), (B: 2, M: 130, K: 140, N: 1700), (B: 3, M: 1, K: 7, N: 5, dtype: fp32), (B: 1, M: 3, K: 3000, N: 20);
+
+    for b in 0..B across cores {
+        sbuf wt[K by 128, N]: w.dtype bufs 2 <- w[b, :, :];
+        for mb in tiles(M, 512) {
+            sbuf xt[K by 128, mb]: x.dtype bufs 2;
+            load_strip(xt, x[b, :, :], mb, 0..K);
+            for m in tiles(mb, 128) {
+                sbuf o[m, N]: y.dtype bufs N * bytes(y.dtype) <= 16384 ? 3 : 1;
+                for nb in tiles(N, NB) {
+                    psum acc[m, 3, 512]: fp32 bufs 2;
+                    for n in tiles(nb, NB / 3), k in tiles(K, 128) { acc[:, n.index, 0:n.size] += xt[k, m]' @ wt[k, n]; }
+                    for n in tiles(nb, NB / 3) { o[:, n] = acc[:, n.index, 0:n.size]; }
+                }
+                y[b, m, :] <- o;
+            }
+        }
+    }
+}
+
 leaf bmm_tiles for bmm on trn1, trn2, trn3 {
     where x.dtype in {bf16, fp16, fp32} && w.dtype == x.dtype : "x and w must share bf16, fp16 or fp32";
     param KB in {1, 2, 4, 8, 16} = 8;                           // rows of w in a load, in tiles of 128
