@@ -32,8 +32,8 @@ typedef struct job {
     cps_ps guess;          // when it could start at best, as seen last: only ever later
     cps_ps own;            // when results of its own engine are there (replays)
     uint32_t missing;      // dependences not placed yet
-    CPS_VEC(uint32_t) out; // jobs that wait for it
-    CPS_VEC(uint32_t) in;  // jobs it waits for
+    uint32_t out, nout;    // jobs that wait for it, in `outs`
+    uint32_t in, nin;      // jobs it waits for, in `ins`
 } job;
 
 typedef struct order {
@@ -43,6 +43,8 @@ typedef struct order {
     cps_deps *deps;
     job *jobs;
     uint32_t n;
+    cps_oplist ins;
+    uint32_t *outs;
 } order;
 
 static bool
@@ -158,12 +160,32 @@ dma_cost(order *o, const cps_tinst *x, job *j)
                 ns(j->store ? t->dma_store_ack_ns : t->dma_receipt_ns);
 }
 
+// All links of a job are made before those of the next.
 static void
 link_jobs(order *o, uint32_t before, uint32_t after)
 {
-    cps_vec_push(o->g->arena, &o->jobs[before].out, after);
-    cps_vec_push(o->g->arena, &o->jobs[after].in, before);
+    cps_vec_push(o->g->arena, &o->ins, before);
+    o->jobs[before].nout++;
+    o->jobs[after].nin++;
     o->jobs[after].missing++;
+}
+
+// The links the other way round.
+static void
+turn_links(order *o)
+{
+    o->outs = cps_arena_raw(o->g->arena, o->ins.n * sizeof *o->outs);
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < o->n; i++) {
+        o->jobs[i].out = sum;
+        sum += o->jobs[i].nout;
+        o->jobs[i].nout = 0;
+    }
+    for (uint32_t i = 0; i < o->n; i++)
+        for (uint32_t k = 0; k < o->jobs[i].nin; k++) {
+            job *w = &o->jobs[o->ins.data[o->jobs[i].in + k]];
+            o->outs[w->out + w->nout++] = i;
+        }
 }
 
 static bool
@@ -203,13 +225,14 @@ build(order *o, uint32_t from, uint32_t to)
     memset(last_acc, 0xff, sizeof last_acc);
     o->n = to - from;
     o->jobs = cps_new_array(o->g->arena, job, o->n);
-    o->p.ops.n = o->p.accs.n = 0;
+    o->p.ops.n = o->p.accs.n = o->ins.n = 0;
     cps_deps_clear(o->deps);
     for (uint32_t i = 0; i < o->n; i++) {
         const cps_tinst *x = &o->g->f->insts.data[from + i];
         job *j = &o->jobs[i];
         j->inst = from + i;
         j->engine = x->engine;
+        j->in = o->ins.n;
         // No operation counts as in order here: order is what is being made.
         cps_mop m = {.kind = CPS_M_DMA, .engine = x->engine, .acc = o->p.accs.n};
         cps_vec_push(o->g->arena, &o->p.ops, m);
@@ -245,6 +268,7 @@ build(order *o, uint32_t from, uint32_t to)
         if (x->label)
             *cps_map_at(&where, x->label, NULL) = i;
     }
+    turn_links(o);
 }
 
 typedef struct lane {
@@ -277,8 +301,8 @@ earliest(const order *o, const lane *lanes, const job *j)
     cps_ps at = CPS_MAX(lanes[j->engine].free, j->ready);
     if (j->dma)
         at = CPS_MAX(at, lanes[j->engine].queue);
-    for (uint32_t i = 0; j->missing && i < j->in.n; i++) {
-        const job *w = &o->jobs[j->in.data[i]];
+    for (uint32_t i = 0; j->missing && i < j->nin; i++) {
+        const job *w = &o->jobs[o->ins.data[j->in + i]];
         if (!w->done)
             at = CPS_MAX(at, CPS_MAX(lanes[w->engine].free, CPS_MAX(w->ready, w->guess)) + w->length);
     }
@@ -363,8 +387,8 @@ place_job(order *o, lane *lanes, lane *l, cps_ps *pipe)
     } else {
         visible = when + j->cross + ns(t->sync_semaphore_ns);
     }
-    for (uint32_t k = 0; k < j->out.n; k++) {
-        job *w = &o->jobs[j->out.data[k]];
+    for (uint32_t k = 0; k < j->nout; k++) {
+        job *w = &o->jobs[o->outs[j->out + k]];
         // In the datapath of one engine a result is there when its turn comes.
         bool same = w->engine == j->engine && !w->dma && !j->dma;
         if (same)
