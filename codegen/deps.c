@@ -11,7 +11,7 @@
 #include "codegen/deps.h"
 
 #define GRAIN 512
-#define REST 8 /* parts that may be left of a region; with more it stays whole, which is safe */
+#define REST 8 /* parts that may be left of a region; more: it stays whole, which is safe */
 
 // Immutable lists of operations: regions that came out of one share its lists. 0 is the end.
 typedef struct link {
@@ -259,7 +259,8 @@ without(const cps_macc *a, const cps_macc *by, rest *r)
         int64_t r0 = CPS_MAX(q, 0), r1 = CPS_MIN(q + w.d[0].num, n);
         if (r0 >= r1)
             return leave(r, a);
-        cps_macc before = rows(a, 0, r0), met = rows(a, r0, r1 - r0), after = rows(a, r1, n - r1);
+        cps_macc before = rows(a, 0, r0), met = rows(a, r0, r1 - r0),
+                 after = rows(a, r1, n - r1);
         return (r0 == 0 || leave(r, &before)) && leave_sides(r, &met, off, off + w.run) &&
                (r1 == n || leave(r, &after));
     }

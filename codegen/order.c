@@ -28,12 +28,12 @@ typedef struct job {
     cps_ps occupy; // the engine, or the queue of a transfer
     cps_ps length; // until others see the result, at best
     cps_ps cross, self, bytes_ps;
-    cps_ps ready;          // when all it waits for is visible; grows as those are placed
-    cps_ps guess;          // when it could start at best, as seen last: only ever later
-    cps_ps own;            // when results of its own engine are there (replays)
-    uint32_t missing;      // dependences not placed yet
-    uint32_t out, nout;    // jobs that wait for it, in `outs`
-    uint32_t in, nin;      // jobs it waits for, in `ins`
+    cps_ps ready;       // when all it waits for is visible; grows as those are placed
+    cps_ps guess;       // when it could start at best, as seen last: only ever later
+    cps_ps own;         // when results of its own engine are there (replays)
+    uint32_t missing;   // dependences not placed yet
+    uint32_t out, nout; // jobs that wait for it, in `outs`
+    uint32_t in, nin;   // jobs it waits for, in `ins`
 } job;
 
 typedef struct order {
@@ -304,7 +304,8 @@ earliest(const order *o, const lane *lanes, const job *j)
     for (uint32_t i = 0; j->missing && i < j->nin; i++) {
         const job *w = &o->jobs[o->ins.data[j->in + i]];
         if (!w->done)
-            at = CPS_MAX(at, CPS_MAX(lanes[w->engine].free, CPS_MAX(w->ready, w->guess)) + w->length);
+            at = CPS_MAX(at, CPS_MAX(lanes[w->engine].free, CPS_MAX(w->ready, w->guess)) +
+                                 w->length);
     }
     return port_free(lanes, j, at);
 }

@@ -146,7 +146,8 @@ static bool
 share_bytes(const cps_macc *a, const cps_macc *b)
 {
     static uint8_t x[1 << 14], y[1 << 14];
-    if (a->part >= b->part + b->parts || b->part >= a->part + a->parts || !cps_acc_overlap(a, b))
+    if (a->part >= b->part + b->parts || b->part >= a->part + a->parts ||
+        !cps_acc_overlap(a, b))
         return false;
     memset(x, 0, sizeof x);
     memset(y, 0, sizeof y);
