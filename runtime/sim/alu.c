@@ -103,6 +103,25 @@ alu_f32_1(unsigned op, float x, float y)
 }
 
 float
+alu_fold(const wide_loops *w, unsigned op, float r, const float *v, size_t n)
+{
+    if (op == CPS_ALU_ADD) {
+        for (size_t k = 0; k < n; k++)
+            r += v[k];
+        return r;
+    }
+    if ((op == CPS_ALU_MAX || op == CPS_ALU_MIN) && n) {
+        float top;
+        wide_side a = {.at = (uint8_t *)(uintptr_t)v};
+        if (w->top(&a, op == CPS_ALU_MIN, &top, n))
+            return alu_f32_1(op, r, top);
+    }
+    for (size_t k = 0; k < n; k++)
+        r = alu_f32_1(op, r, v[k]);
+    return r;
+}
+
+float
 alu_identity(unsigned op)
 {
     switch (op) {

@@ -121,6 +121,13 @@ cps_sim_peek(const cps_sim *s, const cps_spot *at, size_t n, uint8_t *out, uint8
         init = v->init;
     } else {
         bool psum = at->space == CPS_SPOT_PSUM;
+        int64_t have = psum ? PSUM_BYTES : CPS_MAX(s->sbuf_hi - at->byte, (int64_t)0);
+        if ((int64_t)n > have) { // what the kernel cannot reach is as at the start
+            memset(out + have, 0xFF, n - (size_t)have);
+            if (written)
+                memset(written + have, !(s->opts.checks & CPS_CHECK_UNINIT), n - (size_t)have);
+            n = (size_t)have;
+        }
         size_t lane = (size_t)at->partition * (psum ? PSUM_PITCH : s->sbuf_pitch);
         from = (psum ? s->psum : s->sbuf) + lane;
         init = (psum ? s->psum_init : s->sbuf_init) + lane;

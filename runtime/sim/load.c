@@ -125,6 +125,9 @@ note_reach(cps_sim *s, const insn *i)
     for (unsigned k = 0; k < i->nop; k++) {
         const opnd *o = &i->op[k];
         if (o->reg != 0xFF || o->group)
+            s->psum_used = true;
+        s->psum_used |= o->psum;
+        if (o->reg != 0xFF || o->group)
             s->sbuf_hi = s->sbuf_bytes;
         else if (!o->psum && o->byte + o->hi > s->sbuf_hi)
             s->sbuf_hi = (uint32_t)CPS_MIN(o->byte + o->hi, (int64_t)s->sbuf_bytes);
@@ -278,6 +281,7 @@ cps_sim_load(cps_sim *s, const cps_kbin *k, cps_diags *d)
     load_drop(s);
     s->k = k;
     s->sbuf_hi = 0;
+    s->psum_used = false;
     cps_buf why = {0};
     bool ok = cps_kbin_check(k, &why);
     if (!ok)
@@ -289,6 +293,8 @@ cps_sim_load(cps_sim *s, const cps_kbin *k, cps_diags *d)
     ok = ok && load_vars(s) && load_blocks(s);
     for (int e = 0; ok && e < CPS_ENGINES; e++)
         ok = load_stream(s, e);
+    if (ok && !mem_fit(s))
+        ok = load_fail(s, NULL, CPS_E8204, "no memory for SBUF");
     if (!ok)
         load_drop(s);
     s->d = NULL;

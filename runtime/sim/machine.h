@@ -20,6 +20,11 @@ enum {
      * power of two, or a column of partitions would share one set of the host's caches. */
     PITCH_PAD = 33 * 64,
     PSUM_PITCH = PSUM_BYTES + PITCH_PAD,
+    SLAB_SBUF = 0,
+    SLAB_SBUF_INIT,
+    SLAB_PSUM,
+    SLAB_PSUM_INIT,
+    SLABS,
     ROW_MAX = 65536,    /* elements of one partition's pattern (uint16 counts, 64K limit) */
     MAX_OPNDS = 4,
     MAX_SCALARS = 3,
@@ -481,13 +486,18 @@ struct cps_sim {
     cps_sim_report rep;
 
     const wide_loops *wide; /* loops of this processor */
-    uint32_t sbuf_bytes, sbuf_pitch; /* of a partition */
-    uint8_t *sbuf, *psum, *sbuf_init, *psum_init;
+    uint32_t sbuf_bytes; /* of a partition */
+    uint32_t sbuf_pitch; /* on the host, where only the bytes below sbuf_hi are */
+    uint8_t *sbuf, *psum, *sbuf_init, *psum_init; /* in slabs, sbuf_pitch or PSUM_PITCH a row */
+    void *slab[SLABS];
+    size_t slab_bytes[SLABS];
     pool_buffer pool;
     barrier join;
     uint8_t *psum_fresh; /* a byte for two: the next accumulation overwrites */
     uint32_t psum_open;  /* banks (bits) in which a flag may be set */
     uint32_t sbuf_hi;    /* bytes of a partition that the kernel can touch */
+    bool psum_used;      /* it can touch PSUM */
+    bool psum_dirty;     /* PSUM does not hold ones everywhere */
     CPS_VEC(hbm_var) vars;
 
     engine eng[CPS_ENGINES];
@@ -561,8 +571,21 @@ void mark_rect(cps_sim *s, const rect *r);
 bool rect_defined(cps_sim *s, const rect *r, int64_t *at);
 bool opnd_in_memory(const cps_sim *s, const opnd *o);
 bool mem_create(cps_sim *s);
+bool mem_fit(cps_sim *s); /* SBUF as far as the loaded kernel reaches */
 void mem_reset(cps_sim *s);
 void mem_destroy(cps_sim *s);
+
+/* ---- pieces.c ---- */
+/* Each row of an instruction as `n` pieces of `len` elements: a destination (or none), one or two
+ * sources. False when the operands do not fit; they are in bounds by then. */
+typedef struct pieces {
+    uint32_t n, len;
+    const opnd *o[3];
+    uint8_t *base[3];
+    wide_side side[3]; /* out, a, b of the piece last asked for */
+} pieces;
+bool pieces_of(cps_sim *s, pieces *p, const opnd *out, const opnd *a, const opnd *b);
+void pieces_at(pieces *p, unsigned j);
 
 /* ---- indirect.c ---- */
 bool indirect_set(cps_sim *s, const insn *i, opnd *o, cps_field f, cps_dtype t, unsigned rows);
@@ -678,6 +701,8 @@ uint32_t rand_rounding(engine *e, unsigned lane); /* bits for stochastic roundin
 /* out[k] = a[k*sa] op b[k*sb], fp32; false when the operator is no fp32 operator. */
 bool alu_f32(unsigned op, const float *a, int sa, const float *b, int sb, float *out, size_t n);
 float alu_f32_1(unsigned op, float a, float b);
+/* r = r op v[k] for k in order. */
+float alu_fold(const wide_loops *w, unsigned op, float r, const float *v, size_t n);
 bool alu_is_bits(unsigned op);
 bool alu_is_int(unsigned op);
 /* Raw bits of `width` bits, zero-extended. */

@@ -5,6 +5,8 @@
  * per byte says whether it was written since the run began. */
 #include "runtime/sim/machine.h"
 
+#include <sys/mman.h>
+
 /* ---- rows ---- */
 
 uint8_t *
@@ -344,6 +346,39 @@ rect_defined(cps_sim *s, const rect *r, int64_t *at)
 // Larger private variables start as zero pages; the shadow tells what was written all the same.
 #define POISON_MAX ((int64_t)256 << 20)
 
+/* Zeroed memory that keeps its place between kernels when it is large enough, in large pages where the host
+ * has them: the rows of an operand lie far apart, and each would want a page of its own. */
+static uint8_t *
+slab(cps_sim *s, unsigned k, size_t bytes)
+{
+    enum { LARGE = 2 << 20 };
+    if (s->slab_bytes[k] < bytes) {
+        free(s->slab[k]);
+        s->slab_bytes[k] = 0;
+        s->slab[k] = calloc(bytes + LARGE, 1);
+        if (!s->slab[k])
+            return NULL;
+        s->slab_bytes[k] = bytes;
+    }
+    uint8_t *at = (uint8_t *)(((uintptr_t)s->slab[k] + LARGE - 1) / LARGE * LARGE);
+#if defined(MADV_HUGEPAGE)
+    if (bytes >= LARGE) // a wish: nothing depends on it
+        (void)madvise(at, bytes / LARGE * LARGE, MADV_HUGEPAGE);
+#endif
+    return at;
+}
+
+bool
+mem_fit(cps_sim *s)
+{
+    if (s->timer)
+        return true;
+    s->sbuf_pitch = (uint32_t)cps_round_up(s->sbuf_hi, 64) + PITCH_PAD;
+    s->sbuf = slab(s, SLAB_SBUF, LANES * (size_t)s->sbuf_pitch);
+    s->sbuf_init = slab(s, SLAB_SBUF_INIT, LANES * (size_t)s->sbuf_pitch);
+    return s->sbuf && s->sbuf_init;
+}
+
 bool
 mem_create(cps_sim *s)
 {
@@ -353,15 +388,13 @@ mem_create(cps_sim *s)
         t->dma_engines > DMA_RINGS)
         return false;
     s->sbuf_bytes = (uint32_t)t->sbuf_bytes;
-    s->sbuf_pitch = (uint32_t)cps_round_up(s->sbuf_bytes, 64) + PITCH_PAD;
     s->wide = wide_best();
     if (s->timer)
         return true;
     // calloc of large blocks maps zero pages: what a kernel never touches costs nothing
-    s->sbuf = calloc(LANES, s->sbuf_pitch);
-    s->sbuf_init = calloc(LANES, s->sbuf_pitch);
-    s->psum = calloc(LANES, PSUM_PITCH);
-    s->psum_init = calloc(LANES, PSUM_PITCH);
+    s->psum_dirty = true;
+    s->psum = slab(s, SLAB_PSUM, LANES * PSUM_PITCH);
+    s->psum_init = slab(s, SLAB_PSUM_INIT, LANES * PSUM_PITCH);
     s->psum_fresh = calloc(LANES, PSUM_FRESH);
     for (unsigned i = 0; i < cps_countof(s->row); i++)
         s->row[i] = malloc(ROW_MAX * sizeof(int64_t));
@@ -389,7 +422,7 @@ mem_create(cps_sim *s)
         if (!s->row[i])
             return false;
     }
-    return s->sbuf && s->sbuf_init && s->psum && s->psum_init && s->psum_fresh && s->raw &&
+    return s->psum && s->psum_init && s->psum_fresh && s->raw &&
            s->mm_x && s->mm_acc && s->mm_pack && s->pool.data && s->mm_bits && planes &&
            pe->tag && pe->seed && pe->wbits;
 }
@@ -397,14 +430,21 @@ mem_create(cps_sim *s)
 void
 mem_reset(cps_sim *s)
 {
+    bool watched = s->opts.checks & CPS_CHECK_UNINIT;
     for (unsigned p = 0; p < LANES; p++) {
         memset(s->sbuf + (size_t)p * s->sbuf_pitch, 0xFF, s->sbuf_hi);
-        memset(s->sbuf_init + (size_t)p * s->sbuf_pitch, 0, s->sbuf_hi);
+        if (watched) // else nobody asks what was written
+            memset(s->sbuf_init + (size_t)p * s->sbuf_pitch, 0, s->sbuf_hi);
     }
     s->pool.count = 0;
-    memset(s->psum, 0xFF, LANES * PSUM_PITCH);
-    memset(s->psum_init, 0, LANES * PSUM_PITCH);
-    memset(s->psum_fresh, 0, LANES * PSUM_FRESH);
+    if (s->psum_used || s->psum_dirty) {
+        s->psum_dirty = s->psum_used;
+        memset(s->psum, 0xFF, LANES * PSUM_PITCH);
+        if (watched)
+            memset(s->psum_init, 0, LANES * PSUM_PITCH);
+        if (s->psum_open)
+            memset(s->psum_fresh, 0, LANES * PSUM_FRESH);
+    }
     s->psum_open = 0;
     for (uint32_t i = 0; i < s->vars.n; i++) {
         hbm_var *v = &s->vars.data[i];
@@ -419,10 +459,8 @@ mem_reset(cps_sim *s)
 void
 mem_destroy(cps_sim *s)
 {
-    free(s->sbuf);
-    free(s->sbuf_init);
-    free(s->psum);
-    free(s->psum_init);
+    for (unsigned k = 0; k < SLABS; k++)
+        free(s->slab[k]);
     free(s->psum_fresh);
     for (unsigned i = 0; i < cps_countof(s->row); i++)
         free(s->row[i]);

@@ -61,35 +61,40 @@ prep_activate(cps_sim *s, insn *i)
     return true;
 }
 
-/* acc[p] = command applied with the sum of `y`, added in order. */
-static void
-run_sum(engine *e, unsigned p, unsigned cmd, float seed, unsigned op, const float *y, size_t n)
+/* The register of lane p before a running sum or product; false when nothing is added to it. */
+static bool
+begin_run(engine *e, unsigned p, unsigned cmd, float seed, unsigned op)
 {
-    float a = e->acc[p];
-    switch (cmd) {
-    case CPS_ACCUM_CMD_IDLE:
-        return;
-    case CPS_ACCUM_CMD_ZERO:
+    if (cmd == CPS_ACCUM_CMD_ZERO || cmd == CPS_ACCUM_CMD_ZERO_ACCUMULATE)
         e->acc[p] = alu_identity(op);
-        return;
-    case CPS_ACCUM_CMD_ZERO_ACCUMULATE:
-        a = alu_identity(op);
-        break;
-    case CPS_ACCUM_CMD_LOAD_ACCUMULATE:
-        a = seed;
-        break;
-    default:
-        break;
-    }
-    if (op == CPS_ALU_ADD) {
-        for (size_t k = 0; k < n; k++)
-            a += y[k];
-    } else {
-        for (size_t k = 0; k < n; k++)
-            a = alu_f32_1(op, a, y[k]);
-    }
-    e->acc[p] = a;
+    else if (cmd == CPS_ACCUM_CMD_LOAD_ACCUMULATE)
+        e->acc[p] = seed;
+    return cmd != CPS_ACCUM_CMD_IDLE && cmd != CPS_ACCUM_CMD_ZERO;
 }
+
+/* acc[p] = command applied with the values of `y`, in order. */
+static void
+run_sum(cps_sim *s, engine *e, unsigned p, unsigned cmd, float seed, unsigned op, const float *y,
+        size_t n)
+{
+    if (begin_run(e, p, cmd, seed, op))
+        e->acc[p] = alu_fold(s->wide, op, e->acc[p], y, n);
+}
+
+/* Sums of several rows, n values each, that follow one another in `y`: they go on together. */
+static void
+run_sums(cps_sim *s, engine *e, unsigned p, unsigned rows, unsigned cmd, const float *seed, float *y,
+         size_t n)
+{
+    bool more = false;
+    for (unsigned r = 0; r < rows; r++)
+        more |= begin_run(e, p + r, cmd, seed[r], CPS_ALU_ADD);
+    wide_side a = {.at = (uint8_t *)y, .pitch = n * sizeof *y};
+    if (more)
+        s->wide->sum(&a, e->acc + p, rows, n);
+}
+
+enum { TOGETHER = 16 }; /* rows whose values wait in the matmul scratch for their sums */
 
 bool
 exec_activate(cps_sim *s, engine *e, insn *i)
@@ -109,12 +114,15 @@ exec_activate(cps_sim *s, engine *e, insn *i)
             store_raw(s, o, p, s->row[0]);
             continue;
         }
-        float *v = s->row[0], *y = s->row[1];
+        float *v = s->row[0], *y = s->mm_acc + (size_t)(p % TOGETHER) * x->count;
         load_f32(s, x, p, v);
         s->wide->affine(v, scale[p], bias[p], v, x->count);
         act_row(s->wide, i->fn, imm[p], v, y, x->count);
-        run_sum(e, p, i->cmd, imm[p], CPS_ALU_ADD, y, x->count);
         store_f32(s, o, p, y);
+        if (p % TOGETHER == TOGETHER - 1 || p + 1u == i->rows) {
+            unsigned from = p / TOGETHER * TOGETHER;
+            run_sums(s, e, from, p + 1 - from, i->cmd, imm + from, s->mm_acc, x->count);
+        }
     }
     return true;
 }
@@ -212,7 +220,7 @@ exec_activate2(cps_sim *s, engine *e, insn *i)
                 alu_f32(i->op1, v, 1, &b[p], 0, v, n);
         }
         act_row(s->wide, i->fn, param[p], v, y, n);
-        run_sum(e, p, i->cmd, 0, i->flag, y, n);
+        run_sum(s, e, p, i->cmd, 0, i->flag, y, n);
         store_f32(s, o, p, y);
     }
     return true;

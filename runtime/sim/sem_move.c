@@ -46,19 +46,42 @@ prep_tr(cps_sim *s, insn *i)
 }
 
 static float
-fold_row(unsigned op, const float *v, uint32_t n)
+fold_row(const cps_sim *s, unsigned op, const float *v, uint32_t n)
 {
-    if (op == CPS_ALU_ADD) {
-        float r = 0;
-        for (uint32_t k = 0; k < n; k++)
-            r += v[k];
-        return r;
+    bool first = op == CPS_ALU_SUBTRACT || op == CPS_ALU_BYPASS;
+    return first ? alu_fold(s->wide, op, v[0], v + 1, n - 1)
+                 : alu_fold(s->wide, op, alu_identity(op), v, n);
+}
+
+/* Sums of whole rows go on in many partitions at once; the largest of a row needs no copy of it. */
+static bool
+wide_reduce(cps_sim *s, const insn *i)
+{
+    const opnd *x = &i->op[0], *o = &i->op[1];
+    bool least = i->op0 == CPS_ALU_MIN, top = least || i->op0 == CPS_ALU_MAX;
+    pieces p;
+    float y[LANES] = {0};
+    if (i->flag || i->xpose || o->count != 1 || !(top || i->op0 == CPS_ALU_ADD) ||
+        !pieces_of(s, &p, NULL, x, NULL) || (top && p.n != 1))
+        return false;
+    for (unsigned j = 0; j < p.n; j++) {
+        pieces_at(&p, j);
+        if (!top) {
+            s->wide->sum(&p.side[1], y, i->rows, p.len);
+            continue;
+        }
+        for (unsigned r = 0; r < i->rows; r++, p.side[1].at += p.side[1].pitch) {
+            if (s->wide->top(&p.side[1], least, &y[r], p.len))
+                continue;
+            load_f32(s, x, r, s->row[0]);
+            y[r] = fold_row(s, i->op0, s->row[0], x->count);
+        }
     }
-    uint32_t k = op == CPS_ALU_SUBTRACT || op == CPS_ALU_BYPASS;
-    float r = k ? v[0] : alu_identity(op);
-    for (; k < n; k++)
-        r = alu_f32_1(op, r, v[k]);
-    return r;
+    for (unsigned r = 0; r < i->rows; r++) {
+        y[r] = i->rev ? -y[r] : y[r];
+        store_f32(s, o, r, &y[r]);
+    }
+    return true;
 }
 
 static uint32_t
@@ -75,6 +98,8 @@ exec_reduce(cps_sim *s, engine *e, insn *i)
     (void)e;
     const opnd *x = &i->op[0], *o = &i->op[1];
     uint32_t f = i->set;
+    if (wide_reduce(s, i))
+        return true;
     for (unsigned p = 0; p < i->rows; p++) {
         if (i->flag) {
             uint8_t *v = (uint8_t *)s->row[0];
@@ -92,7 +117,7 @@ exec_reduce(cps_sim *s, engine *e, insn *i)
         float *v = s->row[0], *y = s->row[1];
         seen_f32(s, i, x, p, v);
         for (uint32_t k = 0; k < o->count; k++) {
-            float r = fold_row(i->op0, v + (size_t)k * f, f);
+            float r = fold_row(s, i->op0, v + (size_t)k * f, f);
             y[k] = i->rev ? -r : r;
         }
         store_f32(s, o, p, y);
@@ -132,10 +157,25 @@ exec_cumulative(cps_sim *s, engine *e, insn *i)
     return true;
 }
 
+static bool
+wide_cast(cps_sim *s, const insn *i)
+{
+    pieces p;
+    if (!pieces_of(s, &p, &i->op[1], &i->op[0], NULL))
+        return false;
+    for (unsigned j = 0; j < p.n; j++) {
+        pieces_at(&p, j);
+        s->wide->cast(&p.side[0], &p.side[1], i->rows, p.len);
+    }
+    return true;
+}
+
 bool
 exec_copy(cps_sim *s, engine *e, insn *i)
 {
     (void)e;
+    if (i->op[0].dtype == i->op[1].dtype && wide_cast(s, i))
+        return true;
     for (unsigned p = 0; p < i->rows; p++) {
         load_raw(s, &i->op[0], p, s->row[0]);
         store_raw(s, &i->op[1], p, s->row[0]);
@@ -147,6 +187,8 @@ bool
 exec_cast(cps_sim *s, engine *e, insn *i)
 {
     (void)e;
+    if (i->op[0].dtype != i->op[1].dtype && wide_cast(s, i))
+        return true;
     for (unsigned p = 0; p < i->rows; p++) {
         load_f32(s, &i->op[0], p, s->row[0]);
         store_f32(s, &i->op[1], p, s->row[0]);
@@ -190,7 +232,7 @@ exec_pool(cps_sim *s, engine *e, insn *i)
         float *v = s->row[0], *y = s->row[1];
         load_f32(s, x, p, v);
         for (uint32_t k = 0; k < o->count; k++)
-            y[k] = fold_row(op, v + (size_t)k * i->set, i->set) * i->imm;
+            y[k] = fold_row(s, op, v + (size_t)k * i->set, i->set) * i->imm;
         store_f32(s, o, p, y);
     }
     return true;
@@ -367,7 +409,7 @@ exec_cross(cps_sim *s, engine *e, insn *i)
         alu_f32(op, acc, 1, v, 1, acc, n);
     }
     if (i->flag)
-        acc[0] = fold_row(op, acc, n);
+        acc[0] = fold_row(s, op, acc, n);
     store_f32(s, o, 0, acc);
     return true;
 }

@@ -380,24 +380,25 @@ matmul_fp32(cps_sim *s, engine *e, insn *i, uint32_t n, unsigned region)
 
 /* ---- transposes: bits move, nothing is computed ---- */
 
-/* For each column of x [rows][n]: the row of its single 1.0, all others being 0. */
-static bool
-selector(const float *x, unsigned rows, unsigned n, size_t stride, uint8_t *sel)
+/* After a transpose: a start opens its region, and what was written is fresh no more. */
+static void
+transposed(cps_sim *s, const insn *i)
 {
-    for (unsigned c = 0; c < n; c++) {
-        int at = -1;
-        for (unsigned k = 0; k < rows; k++) {
-            float v = x[k * stride + c];
-            if (v == 1.0f && at < 0)
-                at = (int)k;
-            else if (v != 0)
-                return false;
+    const opnd *o = &i->op[1];
+    if (i->cmd & CPS_PSUM_ACCUMULATE_START)
+        open_region(s, o, F(CPS_F_S3D3_MM_psum_zero_region));
+    int32_t *off = (int32_t *)s->row[7];
+    for (unsigned m = 0; m < o->rows && may_be_fresh(s, o); m++) {
+        uint8_t *fresh = fresh_row(s, o, m);
+        if (o->flat && !o->group && o->byte % 2 == 0) {
+            memset(fresh + o->byte / 2, 0, o->count * o->es / 2);
+            continue;
         }
-        if (at < 0)
-            return false;
-        sel[c] = (uint8_t)at;
+        offsets(s, o, m, off);
+        for (uint32_t c = 0; c < o->count; c++)
+            memset(fresh + (o->byte + off[c]) / 2, 0, o->es / 2);
     }
-    return true;
+    mark_opnd(s, o);
 }
 
 static bool
@@ -409,13 +410,22 @@ transpose(cps_sim *s, engine *e, insn *i, uint32_t n)
     uint32_t *out = s->mm_bits;
     const float *w = e->w[0] + (size_t)r0 * LANES + c0;
     cps_dtype from;
-    if (selector(s->mm_x, rows, n, n, sel)) { // data stationary, identity moving
+    bool turned = s->wide->selector(s->mm_x, rows, n, n, sel);
+    if (turned && o->es == cps_dtype_bytes((cps_dtype)e->wdtype) && (o->es == 2 || o->es == 4)) {
+        // as below, in codes of one width
+        s->wide->turn(e->wbits + (size_t)r0 * LANES + c0, LANES, sel, n, cols, o->es, out);
+        for (unsigned m = 0; m < cols; m++)
+            store_raw(s, o, m, (const uint8_t *)out + (size_t)m * n * o->es);
+        transposed(s, i);
+        return true;
+    }
+    if (turned) { // data stationary, identity moving
         from = (cps_dtype)e->wdtype;
         for (unsigned m = 0; m < cols; m++) {
             for (uint32_t c = 0; c < n; c++)
                 out[(size_t)m * n + c] = e->wbits[(size_t)(r0 + sel[c]) * LANES + c0 + m];
         }
-    } else if (selector(w, rows, cols, LANES, sel)) { // identity stationary, data moving
+    } else if (s->wide->selector(w, rows, cols, LANES, sel)) { // identity stationary, data moving
         from = (cps_dtype)x->dtype;
         for (unsigned m = 0; m < cols; m++) {
             load_raw(s, x, sel[m], s->raw);
@@ -447,15 +457,7 @@ transpose(cps_sim *s, engine *e, insn *i, uint32_t n)
         else
             store_f32(s, o, m, vals);
     }
-    if (i->cmd & CPS_PSUM_ACCUMULATE_START)
-        open_region(s, o, F(CPS_F_S3D3_MM_psum_zero_region));
-    int32_t *off = (int32_t *)s->row[7];
-    for (unsigned m = 0; m < cols; m++) {
-        offsets(s, o, m, off);
-        for (uint32_t c = 0; c < n; c++)
-            memset(fresh_row(s, o, m) + (o->byte + off[c]) / 2, 0, o->es / 2);
-    }
-    mark_opnd(s, o);
+    transposed(s, i);
     return true;
 }
 

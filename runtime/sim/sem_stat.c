@@ -74,6 +74,16 @@ exec_bn_aggr(cps_sim *s, engine *e, insn *i)
 
 /* ---- the eight largest, and matching ---- */
 
+/* Row p in fp32: where it lies, or a copy in scratch. */
+static const float *
+row_of(cps_sim *s, const opnd *x, unsigned p)
+{
+    if (x->dtype == CPS_DT_FP32 && x->flat && !x->group && x->byte % 4 == 0)
+        return (const float *)opnd_row(s, x, p);
+    load_f32(s, x, p, s->row[0]);
+    return s->row[0];
+}
+
 static bool
 eight(cps_sim *s, const insn *i, const opnd *o)
 {
@@ -91,8 +101,8 @@ exec_max8(cps_sim *s, engine *e, insn *i)
     if (x->count < 8 || x->count > 16384)
         return run_fault(s, i, CPS_E8305, "%u elements; 8 to 16384", x->count);
     for (unsigned p = 0; p < i->rows; p++) {
-        float *v = s->row[0], top[8];
-        load_f32(s, x, p, v);
+        const float *v = row_of(s, x, p);
+        float top[8];
         for (unsigned k = 0; k < 8; k++)
             top[k] = -INFINITY;
         for (size_t k = 0; (k = s->wide->above(v, k, x->count, top[7])) < x->count; k++) {
@@ -141,10 +151,9 @@ exec_find_index8(cps_sim *s, engine *e, insn *i)
     if (o->dtype != CPS_DT_U16 && o->dtype != CPS_DT_U32)
         return run_fault(s, i, CPS_E8305, "positions are u16 or u32");
     for (unsigned p = 0; p < i->rows; p++) {
-        float *v = s->row[0];
+        const float *v = row_of(s, x, p);
         uint32_t *found = e->found[p]; // a miss is all ones
         int64_t at[8];
-        load_f32(s, x, p, v);
         for (unsigned k = 0; k < 8; k++) // equal keys take ascending positions (NKI)
             at[k] = found[k] = first_match(s, v, x->count, e->key[p][k], found, 0, k);
         store_i64(s, o, p, at);
@@ -161,15 +170,21 @@ exec_match_replace8(cps_sim *s, engine *e, insn *i)
         return run_fault(s, i, CPS_E8305, "%u elements in, %u out, limit 16384", x->count,
                          o->count);
     for (unsigned p = 0; p < i->rows; p++) {
-        float *v = s->row[0];
+        const float *v = row_of(s, x, p);
         uint32_t *found = e->found[p];
-        load_f32(s, x, p, v);
         for (unsigned k = 8; k-- > 0;)
             found[k] = first_match(s, v, x->count, e->key[p][k], found, k + 1, 8);
         if (x->dtype == o->dtype) { // what is not replaced keeps its bits
             uint8_t *raw = (uint8_t *)s->row[2];
             uint64_t bits = 0;
             cps_from_f32((cps_dtype)o->dtype, &bits, imm);
+            if (v == (const float *)opnd_row(s, o, p) && o->flat && !o->group) { // in place
+                for (unsigned k = 0; k < 8; k++) {
+                    if (found[k] < x->count)
+                        memcpy((uint8_t *)opnd_row(s, o, p) + (size_t)found[k] * o->es, &bits, o->es);
+                }
+                continue;
+            }
             load_raw(s, x, p, raw);
             for (unsigned k = 0; k < 8; k++) {
                 if (found[k] < x->count)
@@ -178,11 +193,13 @@ exec_match_replace8(cps_sim *s, engine *e, insn *i)
             store_raw(s, o, p, raw);
             continue;
         }
+        float *y = s->row[1];
+        memcpy(y, v, x->count * sizeof *y);
         for (unsigned k = 0; k < 8; k++) {
             if (found[k] < x->count)
-                v[found[k]] = imm;
+                y[found[k]] = imm;
         }
-        store_f32(s, o, p, v);
+        store_f32(s, o, p, y);
     }
     return true;
 }

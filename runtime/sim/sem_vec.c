@@ -97,12 +97,49 @@ store_words(cps_sim *s, const opnd *o, unsigned p, const uint32_t *in)
     store_raw(s, o, p, s->raw);
 }
 
+/* The operator as the wide loops have it; WIDE_OPS when they have not. */
+static wide_op
+wide_of(unsigned op)
+{
+    switch (op) {
+    case CPS_ALU_ADD:
+        return WIDE_ADD;
+    case CPS_ALU_SUBTRACT:
+        return WIDE_SUB;
+    case CPS_ALU_MULT:
+        return WIDE_MUL;
+    case CPS_ALU_MAX:
+        return WIDE_MAX;
+    case CPS_ALU_MIN:
+        return WIDE_MIN;
+    default:
+        return WIDE_OPS;
+    }
+}
+
+static bool
+wide_tt(cps_sim *s, const insn *i)
+{
+    pieces p;
+    wide_op op = wide_of(i->op0);
+    if (i->flag != BY_F32 || op == WIDE_OPS || i->op[0].dtype != i->op[1].dtype ||
+        !pieces_of(s, &p, &i->op[2], &i->op[0], &i->op[1]))
+        return false;
+    for (unsigned j = 0; j < p.n; j++) {
+        pieces_at(&p, j);
+        s->wide->pair(op, &p.side[0], &p.side[1], &p.side[2], i->rows, p.len);
+    }
+    return true;
+}
+
 bool
 exec_tt(cps_sim *s, engine *e, insn *i)
 {
     (void)e;
     const opnd *a = &i->op[0], *b = &i->op[1], *o = &i->op[2];
     uint32_t n = o->count;
+    if (wide_tt(s, i))
+        return true;
     for (unsigned p = 0; p < i->rows; p++) {
         if (i->flag == BY_F32) {
             float *x = s->row[0], *y = s->row[1];
@@ -221,6 +258,60 @@ two_ops(const insn *i, float *v, const float *a, const float *b, int sb, uint32_
     }
 }
 
+/* An operator with a scalar as a multiplication and an addition, of which one changes nothing: v - a is
+ * v * 1 + -a, a - v is v * -1 + a. */
+static bool
+as_step(unsigned op, bool swapped, float a, wide_step *out)
+{
+    *out = (wide_step){1, -0.0f};
+    switch (op) {
+    case CPS_ALU_BYPASS:
+        return true;
+    case CPS_ALU_ADD:
+        out->add = a;
+        return true;
+    case CPS_ALU_SUBTRACT:
+        out->add = swapped ? a : -a;
+        out->mul = swapped ? -1 : 1;
+        return true;
+    case CPS_ALU_MULT:
+        out->mul = a;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool
+wide_ts(cps_sim *s, const insn *i, const float *a, const float *b, bool moves)
+{
+    pieces p;
+    wide_step step[LANES][2];
+    if (i->xpose || !pieces_of(s, &p, &i->op[1], &i->op[0], NULL))
+        return false;
+    bool two = false;
+    for (unsigned r = 0; r < i->rows && !moves; r++) {
+        wide_step *t = step[r];
+        if (!as_step(i->op0, i->rev & 1, a[r], &t[0]) || !as_step(i->op1, i->rev & 2, b[r], &t[1]) ||
+            a[r] != a[r] || b[r] != b[r])
+            return false;
+        if (t[0].add == 0 && signbit(t[0].add) && t[1].mul == 1) { // a product, then a sum
+            t[0].add = t[1].add;
+            t[1].add = -0.0f;
+        } else {
+            two |= i->op1 != CPS_ALU_BYPASS;
+        }
+    }
+    for (unsigned j = 0; j < p.n; j++) {
+        pieces_at(&p, j);
+        if (moves)
+            s->wide->cast(&p.side[0], &p.side[1], i->rows, p.len);
+        else
+            s->wide->steps(&p.side[0], &p.side[1], (const wide_step(*)[2])step, two, i->rows, p.len);
+    }
+    return true;
+}
+
 bool
 exec_ts(cps_sim *s, engine *e, insn *i)
 {
@@ -252,7 +343,10 @@ exec_ts(cps_sim *s, engine *e, insn *i)
     float a[LANES], b[LANES];
     scalar_f32(s, &i->sc[0], i->rows, a);
     scalar_f32(s, &i->sc[1], i->rows, b);
-    bool copy = i->op0 == CPS_ALU_BYPASS && i->op1 == CPS_ALU_BYPASS && x->dtype == o->dtype;
+    bool moves = i->op0 == CPS_ALU_BYPASS && i->op1 == CPS_ALU_BYPASS;
+    bool copy = moves && x->dtype == o->dtype;
+    if (wide_ts(s, i, a, b, moves))
+        return true;
     for (unsigned p = 0; p < i->rows; p++) {
         float *v = s->row[0];
         if (copy) {
@@ -290,9 +384,7 @@ exec_cache_reduce(cps_sim *s, engine *e, insn *i)
         if (i->op0 != CPS_ALU_BYPASS)
             alu_f32(i->op0, v, 1, &a[p], 0, v, n);
         float r = begin_acc(e, p, i->cmd, i->op1, b[p]);
-        for (uint32_t k = 0; k < n; k++)
-            r = alu_f32_1(i->op1, r, v[k]);
-        e->acc[p] = r;
+        e->acc[p] = alu_fold(s->wide, i->op1, r, v, n);
         store_f32(s, o, p, v);
     }
     return true;

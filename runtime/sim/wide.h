@@ -43,6 +43,13 @@ typedef struct wide_loops {
     void (*affine)(const float *in, float mul, float add, float *out, size_t n);
     /* Raw codes of `es` bytes (1, 2 or 4) zero-extended. */
     void (*words)(const void *in, unsigned es, uint32_t *out, size_t n);
+    /* For each of n columns of x [rows][n], `pitch` floats apart: the row of its single 1, all others being
+     * 0; false when a column is not so. */
+    bool (*selector)(const float *x, unsigned rows, size_t n, size_t pitch, uint8_t *sel);
+    /* out[m][c] = in[sel[c]][m], m < cols, c < n: words that hold codes of `es` bytes (2 or 4), to such
+     * codes. */
+    void (*turn)(const uint32_t *in, size_t pitch, const uint8_t *sel, size_t n, unsigned cols,
+                 unsigned es, void *out);
     /* The upper 12 bits of each significand, or the exact rest; of what is not finite itself and 0. */
     void (*split)(const float *in, bool low, float *out, size_t n);
     bool (*finite)(const float *in, size_t n); /* all of them */

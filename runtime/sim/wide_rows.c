@@ -74,6 +74,87 @@ to_bf16(const float *in, uint16_t *out, size_t n)
         out[k] = put_b(in[k]);
 }
 
+#if defined(__AVX512F__)
+/* bf16 to bf16 without moving elements between lanes: a word holds two codes; the even one is worked on
+ * shifted up, the odd one where it is. */
+INLINE __m512
+even(__m512i v)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(v, 16));
+}
+
+INLINE __m512
+odd(__m512i v)
+{
+    return _mm512_castsi512_ps(_mm512_and_si512(v, _mm512_set1_epi32(-65536)));
+}
+
+INLINE __m512i
+round_up(__m512 x)
+{
+    __m512i b = _mm512_castps_si512(x);
+    __m512i last = _mm512_and_si512(_mm512_srli_epi32(b, 16), _mm512_set1_epi32(1));
+    __m512i r = _mm512_add_epi32(_mm512_add_epi32(b, _mm512_set1_epi32(0x7FFF)), last);
+    __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    return _mm512_mask_or_epi32(r, nan, b, _mm512_set1_epi32(0x400000));
+}
+
+INLINE void
+join(uint16_t *to, __m512 e, __m512 o)
+{
+    __m512i high = _mm512_and_si512(round_up(o), _mm512_set1_epi32(-65536));
+    _mm512_storeu_si512(to, _mm512_or_si512(_mm512_srli_epi32(round_up(e), 16), high));
+}
+
+INLINE __m512
+max512(__m512 x, __m512 y)
+{
+    __mmask16 first = _mm512_cmp_ps_mask(x, y, _CMP_GT_OQ) | _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    return _mm512_mask_mov_ps(y, first, x);
+}
+
+INLINE __m512
+min512(__m512 x, __m512 y)
+{
+    __mmask16 first = _mm512_cmp_ps_mask(x, y, _CMP_LT_OQ) | _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    return _mm512_mask_mov_ps(y, first, x);
+}
+
+#define FAST_PAIR(op, f)                                                                       \
+    INLINE size_t fast_##op(const uint16_t *p, const uint16_t *q, uint16_t *z, size_t n)       \
+    {                                                                                          \
+        size_t k = 0;                                                                          \
+        for (; k + 32 <= n; k += 32) {                                                         \
+            __m512i x = _mm512_loadu_si512(p + k), y = _mm512_loadu_si512(q + k);              \
+            join(z + k, f(even(x), even(y)), f(odd(x), odd(y)));                               \
+        }                                                                                      \
+        return k;                                                                              \
+    }
+FAST_PAIR(ADD, _mm512_add_ps)
+FAST_PAIR(SUB, _mm512_sub_ps)
+FAST_PAIR(MUL, _mm512_mul_ps)
+FAST_PAIR(MAX, max512)
+FAST_PAIR(MIN, min512)
+
+INLINE size_t
+fast_step(const uint16_t *p, uint16_t *z, float m, float c, size_t n)
+{
+    __m512 mul = _mm512_set1_ps(m), add = _mm512_set1_ps(c);
+    size_t k = 0;
+    for (; k + 32 <= n; k += 32) {
+        __m512i x = _mm512_loadu_si512(p + k);
+        join(z + k, _mm512_add_ps(_mm512_mul_ps(even(x), mul), add),
+             _mm512_add_ps(_mm512_mul_ps(odd(x), mul), add));
+    }
+    return k;
+}
+#define FAST(op) k = fast_##op(p, q, z, n)
+#define FAST_STEP k = fast_step(p, z, m0, c0, n)
+#else
+#define FAST(op)
+#define FAST_STEP
+#endif
+
 /* ---- two operands ---- */
 
 /* Maximum and minimum as alu.c has them: NaN of either side stays. */
@@ -87,7 +168,7 @@ to_bf16(const float *in, uint16_t *out, size_t n)
 #define TYPE_f float
 #define TYPE_b uint16_t
 
-#define PAIR(op, expr, in, res)                                                                \
+#define PAIR(op, expr, in, res, fast)                                                          \
     static void pair_##op##_##in##res(const wide_side *o, const wide_side *a,                  \
                                       const wide_side *b, unsigned rows, size_t n)             \
     {                                                                                          \
@@ -95,7 +176,9 @@ to_bf16(const float *in, uint16_t *out, size_t n)
             const TYPE_##in *p = (const TYPE_##in *)(const void *)(a->at + r * a->pitch);      \
             const TYPE_##in *q = (const TYPE_##in *)(const void *)(b->at + r * b->pitch);      \
             TYPE_##res *z = (TYPE_##res *)(void *)(o->at + r * o->pitch);                      \
-            LOOP (size_t k = 0; k < n; k++) {                                                  \
+            size_t k = 0;                                                                      \
+            fast;                                                                              \
+            LOOP (; k < n; k++) {                                                              \
                 float x = get_##in(p[k]), y = get_##in(q[k]);                                  \
                 z[k] = put_##res(expr);                                                        \
             }                                                                                  \
@@ -103,10 +186,10 @@ to_bf16(const float *in, uint16_t *out, size_t n)
     }
 
 #define PAIRS(op, expr)                                                                        \
-    PAIR(op, expr, f, f)                                                                       \
-    PAIR(op, expr, f, b)                                                                       \
-    PAIR(op, expr, b, f)                                                                       \
-    PAIR(op, expr, b, b)
+    PAIR(op, expr, f, f, )                                                                     \
+    PAIR(op, expr, f, b, )                                                                     \
+    PAIR(op, expr, b, f, )                                                                     \
+    PAIR(op, expr, b, b, FAST(op))
 PAIR_OPS(PAIRS)
 
 static void
@@ -124,7 +207,7 @@ pair(wide_op op, const wide_side *o, const wide_side *a, const wide_side *b, uns
 
 /* ---- steps ---- */
 
-#define STEPS(in, res, two, body)                                                              \
+#define STEPS(in, res, two, body, fast)                                                        \
     static void steps_##in##res##two(const wide_side *o, const wide_side *a,                   \
                                      const wide_step (*s)[2], unsigned rows, size_t n)         \
     {                                                                                          \
@@ -134,7 +217,9 @@ pair(wide_op op, const wide_side *o, const wide_side *a, const wide_side *b, uns
             float m0 = s[r][0].mul, c0 = s[r][0].add, m1 = s[r][1].mul, c1 = s[r][1].add;      \
             (void)m1;                                                                          \
             (void)c1;                                                                          \
-            LOOP (size_t k = 0; k < n; k++) {                                                  \
+            size_t k = 0;                                                                      \
+            fast;                                                                              \
+            LOOP (; k < n; k++) {                                                              \
                 float x = get_##in(p[k]);                                                      \
                 body z[k] = put_##res(x);                                                      \
             }                                                                                  \
@@ -142,14 +227,14 @@ pair(wide_op op, const wide_side *o, const wide_side *a, const wide_side *b, uns
     }
 #define ONE_STEP x = x * m0, x = x + c0;
 #define TWO_STEPS ONE_STEP x = x * m1, x = x + c1;
-STEPS(f, f, 1, ONE_STEP)
-STEPS(f, b, 1, ONE_STEP)
-STEPS(b, f, 1, ONE_STEP)
-STEPS(b, b, 1, ONE_STEP)
-STEPS(f, f, 2, TWO_STEPS)
-STEPS(f, b, 2, TWO_STEPS)
-STEPS(b, f, 2, TWO_STEPS)
-STEPS(b, b, 2, TWO_STEPS)
+STEPS(f, f, 1, ONE_STEP, )
+STEPS(f, b, 1, ONE_STEP, )
+STEPS(b, f, 1, ONE_STEP, )
+STEPS(b, b, 1, ONE_STEP, FAST_STEP)
+STEPS(f, f, 2, TWO_STEPS, )
+STEPS(f, b, 2, TWO_STEPS, )
+STEPS(b, f, 2, TWO_STEPS, )
+STEPS(b, b, 2, TWO_STEPS, )
 
 static void
 steps(const wide_side *o, const wide_side *a, const wide_step (*s)[2], bool two, unsigned rows,
@@ -346,8 +431,8 @@ exp_row(const float *in, float *out, size_t n)
             outside |= !(fabsf(x[k]) <= 87.0f);
         for (size_t k = 0; k < some; k++) {
             double v = x[k];
-            double t = v * 1.4426950408889634 + 0x1.8p52, whole = t - 0x1.8p52;
-            double r = (v - whole * 0x1.62e42fefap-1) - whole * 0x1.cf79abc9e3b4p-40;
+            double t = MULADD(v, 0x1.71547652b82fep0, 0x1.8p52), whole = t - 0x1.8p52;
+            double r = MULADD(whole, -0x1.62e42fefa39efp-1, v);
             double p = poly[8];
 #pragma GCC unroll 8
             for (int d = 7; d >= 0; d--)
@@ -389,6 +474,51 @@ words(const void *in, unsigned es, uint32_t *out, size_t n)
     else
         LOOP (size_t k = 0; k < n; k++)
             out[k] = b[k];
+}
+
+static bool
+selector(const float *x, unsigned rows, size_t n, size_t pitch, uint8_t *sel)
+{
+    for (size_t c = 0; c < n; c += BLOCK) {
+        size_t some = n - c < BLOCK ? n - c : BLOCK;
+        uint32_t count[BLOCK] = {0}, at[BLOCK] = {0}, other = 0;
+        for (unsigned k = 0; k < rows; k++) {
+            const float *v = x + k * pitch + c;
+            for (size_t j = 0; j < some; j++) {
+                bool one = v[j] == 1.0f;
+                count[j] += one;
+                at[j] = one ? k : at[j];
+                other |= v[j] != 0 && !one;
+            }
+        }
+        for (size_t j = 0; j < some; j++) {
+            other |= count[j] != 1;
+            sel[c + j] = (uint8_t)at[j];
+        }
+        if (other)
+            return false;
+    }
+    return true;
+}
+
+static void
+turn(const uint32_t *in, size_t pitch, const uint8_t *sel, size_t n, unsigned cols, unsigned es,
+     void *out)
+{
+    uint16_t *half = out;
+    uint32_t *word = out;
+    for (unsigned m = 0; m < cols; m += TOGETHER) {
+        unsigned some = cols - m < TOGETHER ? cols - m : TOGETHER;
+        for (size_t c = 0; c < n; c++) {
+            const uint32_t *row = in + sel[c] * pitch + m;
+            for (unsigned j = 0; j < some; j++) {
+                if (es == 2)
+                    half[(m + j) * n + c] = (uint16_t)row[j];
+                else
+                    word[(m + j) * n + c] = row[j];
+            }
+        }
+    }
 }
 
 static void
@@ -443,6 +573,8 @@ const wide_loops WIDE = {
     .exp = exp_row,
     .affine = affine,
     .words = words,
+    .selector = selector,
+    .turn = turn,
     .split = split,
     .finite = all_finite,
     .above = above,
