@@ -224,8 +224,13 @@ exact_base(const mm_job *j)
 }
 
 #if defined(__x86_64__)
-VERSION(avx512, WITH("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,prefer-vector-width=512"), 64, 12,
-        _mm512_set1_ps, _mm512_fmadd_ps)
+#define AVX512 "avx512f,avx512bw,avx512vl,avx512dq,avx2,fma"
+#if defined(__clang__)
+#define AVX512_SET WITH(AVX512)
+#else
+#define AVX512_SET WITH(AVX512 ",prefer-vector-width=512") /* the copies and scans, too */
+#endif
+VERSION(avx512, AVX512_SET, 64, 12, _mm512_set1_ps, _mm512_fmadd_ps)
 VERSION(avx2, WITH("avx2,fma"), 32, 6, _mm256_set1_ps, _mm256_fmadd_ps)
 #endif
 VERSION(base, , 16, 4, FOUR, SPLIT)

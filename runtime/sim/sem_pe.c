@@ -88,7 +88,8 @@ exec_ldweights(cps_sim *s, engine *e, insn *i)
     for (unsigned k = 0; k < i->rows; k++) {
         size_t at = (size_t)(r0 + k) * LANES + c0;
         const void *raw = opnd_row(s, o, k);
-        if (!o->flat || o->group) {
+        bool copy = !o->flat || o->group || o->byte % o->es;
+        if (copy) {
             load_raw(s, o, k, s->raw);
             raw = s->raw;
         }
@@ -99,7 +100,7 @@ exec_ldweights(cps_sim *s, engine *e, insn *i)
             memcpy(e->w[0] + at, row, cols * sizeof *row);
             if (i->flag)
                 memcpy(e->w[1] + at, row + cols, cols * sizeof *row);
-            if (!o->flat || o->group) // the conversion used the scratch
+            if (copy) // the conversion used the scratch
                 load_raw(s, o, k, s->raw);
         }
         if (o->es <= 4)
@@ -470,7 +471,7 @@ exec_matmul(cps_sim *s, engine *e, insn *i)
     uint32_t n = i->op[1].count, per = x->count;
     s->rep.pe_macs += (uint64_t)rows * cols * per;
     bool four = x->dtype == CPS_DT_FP32 || x->dtype == CPS_DT_TF32;
-    if (!i->rev && !i->flag && !four && x->flat && x->dtype == CPS_DT_BF16) {
+    if (!i->rev && !i->flag && x->dtype == CPS_DT_BF16 && x->flat && !x->group && x->byte % 2 == 0) {
         mm_job j = {.w = e->w[0] + (size_t)r0 * LANES + c0,
                     .wpitch = LANES,
                     .x = opnd_row(s, x, 0),

@@ -10,7 +10,11 @@
 #endif
 
 #define INLINE static inline __attribute__((always_inline))
+#if defined(__clang__)
+#define LOOP _Pragma("clang loop vectorize(assume_safety)") for
+#else
 #define LOOP _Pragma("GCC ivdep") for
+#endif
 #if defined(__FMA__)
 #define MULADD(a, b, c) __builtin_fma(a, b, c)
 #else
