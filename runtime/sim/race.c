@@ -88,9 +88,8 @@ ordered(const access_rec *r, const who *w)
 void
 race_reset(cps_sim *s)
 {
-    bool on = s->opts.checks & CPS_CHECK_RACES;
-    s->sbuf_cells = cps_new_array(s->run_arena, cell, on ? GROUPS * SBUF_COLS : 0);
-    s->psum_cells = cps_new_array(s->run_arena, cell, on ? GROUPS * PSUM_COLS : 0);
+    s->sbuf_cells = cps_new_array(s->run_arena, cell, GROUPS * SBUF_COLS);
+    s->psum_cells = cps_new_array(s->run_arena, cell, GROUPS * PSUM_COLS);
     for (uint32_t i = 0; i < s->vars.n; i++) {
         hbm_var *v = &s->vars.data[i];
         int64_t n = v->v->bytes;
@@ -104,7 +103,7 @@ race_reset(cps_sim *s)
         v->granule = 1024;
         while (n / v->granule > 4096)
             v->granule *= 2;
-        v->ncells = i == 0 || !on ? 0 : (uint32_t)(n / v->granule + 1);
+        v->ncells = i == 0 ? 0 : (uint32_t)(n / v->granule + 1);
         v->cells = cps_new_array(s->run_arena, cell, v->ncells);
     }
     s->vc_min = cps_new_array(s->run_arena, uint32_t, s->nclock);
