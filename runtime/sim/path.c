@@ -60,6 +60,8 @@ account(cps_sim *s, view *v)
         const rec_insn *r = &s->rec->insn.data[k];
         cps_ps *spent = v->spent[r->by->engine];
         cps_ps wait = inside(v, r->turn, r->ready);
+        // A drain lets its engine go on only when the results before it are complete.
+        spent[TIME_OWN] += inside(v, last[r->by->engine], r->turn);
         spent[TIME_WAIT] += wait;
         v->wait[r->by->engine][view_source(s, v, r->freed_by)] += wait;
         spent[TIME_OWN] += inside(v, r->ready, r->own);
