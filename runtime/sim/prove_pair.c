@@ -32,7 +32,9 @@ by_place(const void *a, const void *b)
 static const shared_access *
 meeting(cps_arena *a, const shared_log *x, shared_log *y, const shared_access **other, int64_t *at)
 {
-    int64_t *reach = cps_new_array(a, int64_t, y->n + 1); // how far those up to here go
+    if (x->n == 0 || y->n == 0)
+        return NULL; // a core without work shares nothing
+    int64_t *reach = cps_new_array(a, int64_t, y->n); // how far those up to here go
     qsort(y->data, y->n, sizeof *y->data, by_place);
     for (uint32_t i = 0; i < y->n; i++) {
         bool first = i == 0 || y->data[i - 1].r.var != y->data[i].r.var;
