@@ -8,6 +8,11 @@
 #include "ir/eval.h"
 #include "ir/matmul.h"
 
+#include <math.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 enum { KC = 256, MC = 96, MR = 4 };
 
 typedef struct job {
@@ -73,6 +78,16 @@ has_avx2(void)
 {
 #if defined(__x86_64__)
     return __builtin_cpu_supports("avx2");
+#else
+    return false;
+#endif
+}
+
+static bool
+has_fma(void)
+{
+#if defined(__x86_64__)
+    return has_avx2() && __builtin_cpu_supports("fma");
 #else
     return false;
 #endif
@@ -205,54 +220,56 @@ cps_ev_matmul(cps_ev *e, const cps_tensor *in, cps_tensor *out)
 
 /* ---- binary32, for the tile evaluator ---- */
 
-// One row of the result with products in binary64. Rounding makes each sum a long chain, so
-// eight independent ones of four columns are kept going.
-#define EXACT_ROW(NAME, TARGET)                                                                \
-    typedef double NAME##_d __attribute__((vector_size(32), aligned(8), may_alias));           \
-    typedef float NAME##_s __attribute__((vector_size(16), aligned(4), may_alias));            \
-    TARGET static void NAME(int64_t k, int64_t n, const float *x, const float *y, float *z)    \
-    {                                                                                          \
-        enum { W = 8 };                                                                        \
-        int64_t c = 0;                                                                         \
-        for (; c + 4 * W <= n; c += 4 * W) {                                                   \
-            NAME##_d a[W] = {{0}};                                                             \
-            for (int64_t i = 0; i < k; i++) {                                                  \
-                const NAME##_s *r = (const NAME##_s *)(y + i * n + c);                         \
-                double s = (double)x[i];                                                       \
-                _Pragma("GCC unroll 8") for (int j = 0; j < W; j++)                            \
-                {                                                                              \
-                    NAME##_d t = a[j] + s * __builtin_convertvector(r[j], NAME##_d);           \
-                    a[j] = __builtin_convertvector(__builtin_convertvector(t, NAME##_s),       \
-                                                   NAME##_d);                                  \
-                }                                                                              \
-            }                                                                                  \
-            for (int j = 0; j < W; j++)                                                        \
-                *(NAME##_s *)(z + c + 4 * j) = __builtin_convertvector(a[j], NAME##_s);        \
-        }                                                                                      \
-        for (; c < n; c++) {                                                                   \
-            float a = 0;                                                                       \
-            for (int64_t i = 0; i < k; i++)                                                    \
-                a = (float)((double)a + (double)x[i] * (double)y[i * n + c]);                  \
-            z[c] = a;                                                                          \
-        }                                                                                      \
+// One row of the result, each step rounded once.
+static void
+fused_row(int64_t k, int64_t n, const float *x, const float *y, float *z)
+{
+    for (int64_t c = 0; c < n; c++) {
+        float a = 0;
+        for (int64_t i = 0; i < k; i++)
+            a = fmaf(x[i], y[i * n + c], a);
+        z[c] = a;
     }
+}
 
-EXACT_ROW(exact_row, )
 #if defined(__x86_64__)
-EXACT_ROW(exact_row_avx2, __attribute__((target("avx2"))))
+// The same with the processor's fused step: rounding makes each sum a long chain, so eight
+// independent ones of eight columns are kept going.
+__attribute__((target("avx2,fma"))) static void
+fused_row_fma(int64_t k, int64_t n, const float *x, const float *y, float *z)
+{
+    enum { W = 8 };
+    int64_t c = 0;
+    for (; c + 8 * W <= n; c += 8 * W) {
+        __m256 a[W] = {{0}};
+        for (int64_t i = 0; i < k; i++) {
+            __m256 s = _mm256_set1_ps(x[i]);
+            _Pragma("GCC unroll 8") for (int j = 0; j < W; j++) a[j] =
+                _mm256_fmadd_ps(s, _mm256_loadu_ps(y + i * n + c + 8 * j), a[j]);
+        }
+        for (int j = 0; j < W; j++)
+            _mm256_storeu_ps(z + c + 8 * j, a[j]);
+    }
+    for (; c < n; c++) {
+        float a = 0;
+        for (int64_t i = 0; i < k; i++)
+            a = __builtin_fmaf(x[i], y[i * n + c], a);
+        z[c] = a;
+    }
+}
 #else
-#define exact_row_avx2 exact_row
+#define fused_row_fma fused_row
 #endif
 
 void
 cps_mm_f32(int64_t m, int64_t k, int64_t n, const float *x, const float *y, float *z,
-           bool exact)
+           bool fused)
 {
     enum { NR = 16 };
     bool fast = has_avx2();
-    if (exact) {
+    if (fused) {
         for (int64_t r = 0; r < m; r++)
-            (fast ? exact_row_avx2 : exact_row)(k, n, x + r * k, y, z + r * n);
+            (has_fma() ? fused_row_fma : fused_row)(k, n, x + r * k, y, z + r * n);
         return;
     }
     float pack[KC * NR], edge[MR * NR];

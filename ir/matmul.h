@@ -6,9 +6,8 @@
 
 /* z[m,n] = x[m,k] @ y[k,n] in binary32, row-major, dense. Each element is one sum over
  * ascending k, rounded after each addition. Products are rounded to binary32 first; with
- * `exact` they are not (the product and the sum of two binary32 numbers in binary64, then
- * rounded). */
+ * `fused` they are not: each step is one fused multiply-add. */
 void cps_mm_f32(int64_t m, int64_t k, int64_t n, const float *x, const float *y, float *z,
-                bool exact);
+                bool fused);
 
 #endif

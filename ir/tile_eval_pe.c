@@ -2,7 +2,7 @@
  *
  * A product sums over the partitions in ascending order in binary32 (order taken from the
  * systolic array; not documented), then adds to PSUM in binary32. Products of types of up to 12
- * significant bits are exact in binary32; those of fp32 go through binary64, in the two passes
+ * significant bits are exact in binary32; those of fp32 are fused with the sum, in the two passes
  * that the PE takes for fp32 weights, each added to PSUM; tf32 operands are rounded to tf32
  * when they are read. With double rows each partition holds two rows of K, the middle axis. A
  * transpose moves bits where the target has the pass-through path; on v2 it is a product with
@@ -64,7 +64,7 @@ low_pass(int64_t m, int64_t k, int64_t n, const float *wt, const float *x, float
             float acc = 0;
             for (int64_t i = 0; i < k; i++)
                 if (wt[r * k + i] != 0)
-                    acc = (float)((double)acc + (double)wt[r * k + i] * (double)x[i * n + c]);
+                    acc = fmaf(wt[r * k + i], x[i * n + c], acc);
             z[r * n + c] = acc;
         }
 }
