@@ -1,6 +1,7 @@
 /* copse kernel: the registry as lists, and one operator run with seeded inputs on the simulator,
  * the host or the reference evaluator. */
 #include "frontend/block.h"
+#include "frontend/call.h"
 #include "frontend/compile.h"
 #include "frontend/execute.h"
 #include "frontend/inputs.h"
@@ -155,73 +156,6 @@ coverage(cps_cli *c)
     return CPS_OK;
 }
 
-/* "a=1,b=2" or "a,b" cut at commas into names and values. */
-static bool
-pairs(cps_cli *c, const char *s, const char **name, const char **value, int *n)
-{
-    while (s && *s) {
-        size_t len = strcspn(s, ",");
-        const char *eq = memchr(s, '=', len);
-        if (*n == 64 || !len || (value && !eq)) {
-            cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'%.*s' is not of the form %s",
-                      (int)len, s, value ? "NAME=VALUE" : "NAME");
-            return false;
-        }
-        name[*n] = cps_arena_strndup(c->arena, s, eq ? (size_t)(eq - s) : len);
-        for (int k = 0; k < *n; k++)
-            if (!strcmp(name[k], name[*n])) {
-                cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'%s' is given twice", name[k]);
-                return false;
-            }
-        if (value)
-            value[*n] = cps_arena_strndup(c->arena, eq + 1, len - (size_t)(eq + 1 - s));
-        (*n)++;
-        s += len + (s[len] == ',');
-    }
-    return true;
-}
-
-static bool
-instance(cps_cli *c, const cps_target *t, cps_instance *out)
-{
-    cps_registry *r = cps_cli_registry(c);
-    if (!r)
-        return false;
-    cps_opinfo info;
-    const char *op = c->args.data[1];
-    if (!r->find_op(r->self, op, &info)) {
-        cps_error(c->diags, CPS_E1106, CPS_NOSPAN, "there is no operator '%s'", op);
-        cps_help(c->diags, "`copse kernel list` shows all");
-        return false;
-    }
-    const char *dim[64], *value[64], *with[64], *akey[64], *atext[64];
-    int64_t size[64];
-    int ndim = 0, nwith = 0, nattr = 0;
-    if (!pairs(c, cps_cli_str(c, CPS_OPT_DIMS, ""), dim, value, &ndim) ||
-        !pairs(c, cps_cli_str(c, CPS_OPT_WITH, ""), with, NULL, &nwith))
-        return false;
-    for (int k = 0; k < ndim; k++)
-        if (!cps_parse_int(value[k], strlen(value[k]), &size[k]) || size[k] < 1 ||
-            size[k] > (int64_t)1 << 40) {
-            cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'--dims %s=%s': a dimension is a positive integer",
-                      dim[k], value[k]);
-            return false;
-        }
-    for (uint32_t k = 0; k < c->opt[CPS_OPT_ATTR].n; k++)
-        if (!pairs(c, c->opt[CPS_OPT_ATTR].data[k], akey, atext, &nattr))
-            return false;
-    const char *dt = cps_cli_str(c, CPS_OPT_DTYPE, "bf16");
-    cps_dtype dtype = cps_dtype_parse(dt, strlen(dt));
-    if (dtype == CPS_DT_NONE) {
-        cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'--dtype %s' is no dtype", dt);
-        return false;
-    }
-    bool ok = true;
-    int cores = cps_cli_cores(c, t, &ok);
-    return ok && r->make(r->self, c->arena, op, ndim, dim, size, dtype, nwith, with, nattr, akey,
-                         atext, t, cores, out, c->diags);
-}
-
 static cps_exit
 run(cps_cli *c)
 {
@@ -242,7 +176,7 @@ run(cps_cli *c)
     cps_instance inst;
     if (!on || !ok || (cps_cli_has(c, CPS_OPT_COMPARE) && !cmp) ||
         (cps_cli_has(c, CPS_OPT_REFACC) && !fp32) || !cps_views_allowed(c, on) ||
-        !instance(c, t, &inst))
+        !cps_cli_call(c, c->args.data[1], t, &inst))
         return cps_cli_failed(c);
 
     cps_registry *r = cps_cli_registry(c);
@@ -372,7 +306,7 @@ compile(cps_cli *c)
     if (cps_cli_has(c, CPS_OPT_EMIT) && !cps_cli_word(c, CPS_OPT_EMIT, "", "neff bir"))
         return CPS_USAGE;
     bool neff = !strcmp(cps_cli_str(c, CPS_OPT_EMIT, ""), "neff");
-    if (!ok || !instance(c, t, &inst))
+    if (!ok || !cps_cli_call(c, c->args.data[1], t, &inst))
         return cps_cli_failed(c);
     double t0 = cps_now_ms();
     if (cps_is_block(c, inst.op)) {

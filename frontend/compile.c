@@ -128,11 +128,13 @@ proved(cps_cli *c, const cps_instance *i, cps_kbin *k)
 /* The binaries of all cores of the instance, the further ones hanging on the first. */
 static cps_kbin *
 make(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_candidate *k,
-     const cps_codegen_opts *o)
+     const cps_codegen_opts *o, const cps_trial *t)
 {
     cps_kbin *made[2] = {NULL, NULL};
     for (int core = 0; core < CPS_MAX(1, i->cores); core++) {
         cps_tfunc *f = trace(c, cps_cli_registry(c), a, i, k, core);
+        if (f && t && t->before)
+            t->before(t->ctx, f);
         if (!f || !cps_codegen(a, f, i->target, o, &made[core], c->diags))
             return NULL;
     }
@@ -176,7 +178,7 @@ cps_compile_kernel(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_ca
             o.after = check_after;
             o.ctx = (void *)(uintptr_t)i->target;
         }
-        cps_kbin *fresh = make(c, a, i, k, &o);
+        cps_kbin *fresh = make(c, a, i, k, &o, NULL);
         if (fresh && proved(c, i, fresh)) {
             out->kbin = fresh;
             bytes.n = 0;
@@ -206,6 +208,18 @@ cps_compile_replay(cps_cli *c, cps_arena *a, cps_registry *r, const cps_instance
         out = NULL;
     cps_arena_destroy(scratch);
     return out;
+}
+
+const cps_kbin *
+cps_compile_trial(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_candidate *k,
+                  const cps_trial *t)
+{
+    cps_codegen_opts o = {0};
+    if (t && t->after) {
+        o.after = t->after;
+        o.ctx = t->ctx;
+    }
+    return make(c, a, i, k, &o, t);
 }
 
 int

@@ -24,7 +24,18 @@ bool cps_compile_kernel(cps_cli *c, cps_arena *a, const cps_instance *i, const c
 const cps_kbin *cps_compile_replay(cps_cli *c, cps_arena *a, cps_registry *r, const cps_instance *i,
                                    const cps_candidate *k, const cps_codegen_opts *o);
 
-/* The same, stopping early: the traced tile program as text. */
+/* The binaries of all cores past the cache and unproved, for runs that only ask for the time. `before`
+ * may change the tile program of each core, `after` is the back end's; both may be NULL, and so may
+ * `t`. NULL after a diagnostic. */
+typedef struct cps_trial {
+    void (*before)(void *ctx, cps_tfunc *f);
+    bool (*after)(void *ctx, const char *pass, const cps_tfunc *f, cps_diags *d);
+    void *ctx;
+} cps_trial;
+const cps_kbin *cps_compile_trial(cps_cli *c, cps_arena *a, const cps_instance *i,
+                                  const cps_candidate *k, const cps_trial *t);
+
+/* Stopping early: the traced tile program as text. */
 bool cps_compile_tile(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_candidate *k,
                       cps_buf *text);
 

@@ -304,6 +304,23 @@ run_steps(cps_cli *c, const cps_package *p, const cps_target *t, void **at, unsi
     return ok;
 }
 
+const cps_target *
+cps_package_target(cps_cli *c, const cps_package *p)
+{
+    const cps_target *t = cps_target_find(p->target);
+    if (t && cps_digest_eq(&t->digest, &p->target_digest))
+        return t;
+    // Made for a description of one's own: it must be given again.
+    t = cps_cli_has(c, CPS_OPT_TARGET)
+            ? cps_target_load(cps_cli_str(c, CPS_OPT_TARGET, ""), c->arena, c->diags)
+            : NULL;
+    if (t && cps_digest_eq(&t->digest, &p->target_digest))
+        return t;
+    cps_error(c->diags, CPS_E8003, CPS_NOSPAN, "the package was compiled for another description of target '%s'",
+              p->target);
+    return NULL;
+}
+
 bool
 cps_execute_package(cps_cli *c, const cps_package *p, const char *on, const cps_io *in, cps_io *out,
                     unsigned checks, cps_report *rep, cps_report *each)
@@ -318,18 +335,9 @@ cps_execute_package(cps_cli *c, const cps_package *p, const char *on, const cps_
         cps_help(c->diags, "run it with --on host, or compile for a NeuronCore: --target trn2");
         ok = false;
     } else {
-        const cps_target *t = cps_target_find(p->target);
-        if (!t || !cps_digest_eq(&t->digest, &p->target_digest)) {
-            // Made for a description of one's own: it must be given again.
-            t = cps_cli_has(c, CPS_OPT_TARGET)
-                    ? cps_target_load(cps_cli_str(c, CPS_OPT_TARGET, ""), c->arena, c->diags)
-                    : NULL;
-            if (!t || !cps_digest_eq(&t->digest, &p->target_digest)) {
-                cps_error(c->diags, CPS_E8003, CPS_NOSPAN,
-                          "the package was compiled for another description of target '%s'", p->target);
-                return false;
-            }
-        }
+        const cps_target *t = cps_package_target(c, p);
+        if (!t)
+            return false;
         rep->facts = t;
         rep->checks = checks;
         // The engines have 32-bit integers: 64-bit inputs must fit them.

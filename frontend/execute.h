@@ -30,6 +30,9 @@ bool cps_sim_options(cps_cli *c, unsigned checks, bool trace, cps_sim_opts *out)
 bool cps_execute_package(cps_cli *c, const cps_package *p, const char *on, const cps_io *in,
                          cps_io *out, unsigned checks, cps_report *rep, cps_report *each);
 
+/* The facts of a package's target, from --target when it is not a shipped one. NULL after E8003. */
+const cps_target *cps_package_target(cps_cli *c, const cps_package *p);
+
 /* The host.so of a package, loaded and called once. */
 bool cps_execute_host_so(cps_cli *c, const cps_package *p, const cps_io *in, cps_io *out);
 

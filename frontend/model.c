@@ -432,6 +432,18 @@ cps_kernel_package(cps_cli *c, const cps_instance *i, const cps_candidate *k, co
     return p;
 }
 
+/* What makes two calls one kernel. */
+static void
+kernel_id(const cps_instance *inst, const char *leaf, char hex[65])
+{
+    cps_buf parts = {0};
+    cps_instance_key(inst, &parts);
+    cps_key_field(&parts, 64, leaf ? leaf : "", (uint32_t)(leaf ? strlen(leaf) : 0));
+    cps_digest same = cps_digest_of(parts.data, parts.n);
+    cps_buf_fini(&parts);
+    cps_digest_hex(&same, hex);
+}
+
 static bool
 add_step(builder *b, const cps_node *n)
 {
@@ -442,13 +454,8 @@ add_step(builder *b, const cps_node *n)
     cps_pstep s = {.from = n->from, .first = b->p->args.n};
     const char *leaf = n->pick ? n->pick->leaf : NULL;
     // Equal calls share a kernel: the instance and its leaf are looked up before anything is done.
-    cps_buf parts = {0};
-    cps_instance_key(&inst, &parts);
-    cps_key_field(&parts, 64, leaf ? leaf : "", (uint32_t)(leaf ? strlen(leaf) : 0));
-    cps_digest same = cps_digest_of(parts.data, parts.n);
-    cps_buf_fini(&parts);
     char hex[65];
-    cps_digest_hex(&same, hex);
+    kernel_id(&inst, leaf, hex);
     bool fresh;
     uint64_t *at = cps_map_at_str(&b->made, hex, &fresh);
     if (fresh) {
@@ -601,4 +608,40 @@ cps_model_explain(cps_cli *c, cps_model *m, const cps_target *t, bool json, cps_
     cps_module *copy = cps_model_copy(c, m);
     return copy && lower_opts(c, t, &o) && cps_lower_select(copy, &o, c->diags) &&
            cps_lower_explain(copy, &o, json, out, c->diags);
+}
+
+bool
+cps_model_calls(cps_cli *c, cps_model *m, const cps_target *t, cps_call **out, unsigned *n)
+{
+    cps_lower_opts o;
+    cps_module *copy = cps_model_copy(c, m);
+    CPS_VEC(cps_call) all = {0};
+    cps_map made;
+    cps_map_init(&made, c->arena);
+    if (!copy || !lower_opts(c, t, &o) || !cps_lower_select(copy, &o, c->diags))
+        return false;
+    const cps_func *f = copy->funcs.data[0];
+    for (uint32_t i = 0; i < f->nodes.n; i++) {
+        const cps_node *x = &f->nodes.data[i];
+        cps_call k = {0};
+        bool fresh;
+        char hex[65];
+        if (x->op != CPS_OP_CALL)
+            continue;
+        if (!cps_lower_instance(&o, c->arena, f, x, &k.inst, c->diags))
+            return false;
+        k.leaf = x->pick ? x->pick->leaf : NULL;
+        k.why = x->pick ? x->pick->why : NULL;
+        kernel_id(&k.inst, k.leaf, hex);
+        uint64_t *at = cps_map_at_str(&made, hex, &fresh);
+        if (fresh) {
+            *at = all.n;
+            k.name = cps_arena_printf(c->arena, "%s_%u", k.leaf ? k.leaf : k.inst.op, all.n);
+            cps_vec_push(c->arena, &all, k);
+        }
+        all.data[*at].times++;
+    }
+    *out = all.data;
+    *n = all.n;
+    return true;
 }

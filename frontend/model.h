@@ -31,6 +31,16 @@ cps_package *cps_model_compile(cps_cli *c, cps_model *m, const cps_target *t, un
 /* Why each macro call gets its leaf (text or JSON). The model itself is not changed. */
 bool cps_model_explain(cps_cli *c, cps_model *m, const cps_target *t, bool json, cps_buf *out);
 
+/* The distinct calls of registry operators that the model becomes, in order of their first steps: each
+ * is a kernel of cps_model_compile's package, with that name. The model itself is not changed. */
+typedef struct cps_call {
+    const char *name;   /* of the kernel */
+    const char *leaf, *why;
+    cps_instance inst;
+    unsigned times;     /* steps */
+} cps_call;
+bool cps_model_calls(cps_cli *c, cps_model *m, const cps_target *t, cps_call **out, unsigned *n);
+
 /* The module as it stands, independent of later changes (constants are shared). */
 cps_module *cps_model_copy(cps_cli *c, const cps_model *m);
 

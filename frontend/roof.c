@@ -32,6 +32,9 @@ static int64_t
 input_bytes(const cps_func *f, cps_val v)
 {
     int64_t rows = 0, all = cps_type_bytes(&f->vals.data[v].type);
+    for (uint32_t i = 0; i < f->outputs.n; i++)
+        if (f->outputs.data[i] == v)
+            return all; // handed through
     for (uint32_t i = 0; i < f->nodes.n; i++) {
         const cps_node *n = &f->nodes.data[i];
         for (unsigned k = 0; k < n->nin; k++) {

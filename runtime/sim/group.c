@@ -7,8 +7,8 @@
  * of shared memory is what the others had written by then. */
 #include "runtime/sim/group.h"
 
-cps_sim_group *
-cps_sim_group_create(const cps_target *t, unsigned n)
+static cps_sim_group *
+create(const cps_target *t, unsigned n, cps_sim *(*machine)(const cps_target *t))
 {
     cps_sim_group *g = calloc(1, sizeof *g);
     cps_sim **core = calloc(n ? n : 1, sizeof *core);
@@ -18,11 +18,23 @@ cps_sim_group_create(const cps_target *t, unsigned n)
     g->n = n;
     g->core = core;
     for (unsigned i = 0; i < n; i++) {
-        core[i] = cps_sim_create(t);
+        core[i] = machine(t);
         core[i]->group = g;
         core[i]->core = i;
     }
     return g;
+}
+
+cps_sim_group *
+cps_sim_group_create(const cps_target *t, unsigned n)
+{
+    return create(t, n, cps_sim_create);
+}
+
+cps_sim_group *
+cps_sim_group_create_timer(const cps_target *t, unsigned n)
+{
+    return create(t, n, cps_sim_create_timer);
 }
 
 void

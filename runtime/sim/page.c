@@ -392,14 +392,14 @@ put_accounts(cps_page *p, cps_sim *s, const view *v)
         put_text(out, s->queues.data[q].name);
     }
     cps_buf_puts(out, "],\"hints\":[");
-    hint h[HINTS] = {{0}};
-    unsigned n = whatif(s, v, h);
+    cps_sim_hint h[CPS_SIM_HINTS] = {{0}};
+    unsigned n = cps_sim_hints(s, h);
     for (unsigned k = 0; k < n; k++) {
         cps_buf_puts(out, k ? ",[" : "[");
         put_text(out, h[k].advice);
         cps_buf_putc(out, ',');
         put_text(out, h[k].what);
-        cps_buf_printf(out, ",%lld]", (long long)h[k].saves);
+        cps_buf_printf(out, ",%lld]", (long long)h[k].saves_ps);
     }
     cps_buf_putc(out, ']');
 }

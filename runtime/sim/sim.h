@@ -73,6 +73,8 @@ bool cps_sim_run(cps_sim *s, const cps_sim_opts *o, cps_sim_report *out, cps_dia
 enum { CPS_SIM_CORES = 64 };
 typedef struct cps_sim_group cps_sim_group;
 cps_sim_group *cps_sim_group_create(const cps_target *t, unsigned n);
+/* The same without memory, for runs without data only (as cps_sim_create_timer). */
+cps_sim_group *cps_sim_group_create_timer(const cps_target *t, unsigned n);
 void cps_sim_group_destroy(cps_sim_group *g);
 /* A core's machine, to be proved or looked at; it is loaded, bound and run by its group. */
 cps_sim *cps_sim_group_core(cps_sim_group *g, unsigned core);
@@ -127,6 +129,39 @@ cps_sim_event cps_sim_event_at(const cps_sim *s, unsigned i);
  * changes that would help most. Runs the kernel again a few times on machines changed in one fact;
  * the variables bound to `s` stay as they are. */
 void cps_sim_summary(cps_sim *s, const char *name, cps_buf *out);
+/* Its tables alone: engines, DMA, critical path; no further runs. */
+void cps_sim_tables(cps_sim *s, cps_buf *out);
+
+/* The same in numbers. Times are in picoseconds; texts are static or live as long as the records. */
+typedef struct cps_sim_part {
+    const char *engine; /* or queue; "": of no engine in particular */
+    const char *kind;   /* a row of time.def */
+    int64_t ps;
+} cps_sim_part;
+
+typedef struct cps_sim_account {
+    int64_t time_ps;
+    unsigned steps;                     /* of the critical path */
+    unsigned nspent, nwait, npath;
+    const cps_sim_part *spent;          /* by engine, then by kind; engines without code are left out */
+    const cps_sim_part *wait;           /* `kind` names who waited, `engine` for whom; by who, longest first */
+    const cps_sim_part *path;           /* longest first: work by engine, all else by kind */
+    const char *binding;                /* what holds most of the path: an engine, "dma" or "latency" */
+    int64_t binding_ps;
+} cps_sim_account;
+/* False when the run kept no records. */
+bool cps_sim_account_of(cps_sim *s, cps_sim_account *out);
+
+/* A change that would shorten the run: what the same binary takes on a machine changed so. */
+typedef struct cps_sim_hint {
+    const char *what, *advice;
+    int64_t saves_ps;
+    const cps_kloc *at; /* the source line that holds most of the path's time of that kind, or NULL */
+    double share;       /* which part of it, 0 to 1 */
+} cps_sim_hint;
+enum { CPS_SIM_HINTS = 3 };
+/* At most CPS_SIM_HINTS, the most worth first; returns how many. Runs the kernel again a few times. */
+unsigned cps_sim_hints(cps_sim *s, cps_sim_hint *out);
 
 /* Perfetto / Chrome trace JSON: engines with their waits, DMA queues, semaphores, bytes in use and
  * in flight, PE utilisation, arrows from update to wait. Several kernels can be laid after one

@@ -103,36 +103,32 @@ put_dma(const cps_sim *s, const view *v, cps_ps all, cps_buf *out)
     }
 }
 
-typedef struct part {
-    const char *engine, *name;
-    cps_ps t;
-} part;
-
 static void
-put_path(const view *v, cps_ps all, cps_buf *out)
+put_path(cps_sim *s, cps_ps all, cps_buf *out)
 {
-    part parts[TIMES + CPS_ENGINES];
-    unsigned n = 0;
-    for (int k = 0; k < TIMES; k++)
-        if (k != TIME_BUSY && v->on_path[k])
-            parts[n++] = (part){"", time_rows[k].name, v->on_path[k]};
-    for (int e = 0; e < CPS_ENGINES; e++)
-        if (v->path_busy[e])
-            parts[n++] = (part){cps_engine_name((cps_engine)e), " busy", v->path_busy[e]};
-    for (unsigned a = 1; a < n; a++) // few: insertion sort, largest first
-        for (unsigned b = a; b > 0 && parts[b].t > parts[b - 1].t; b--) {
-            part t = parts[b];
-            parts[b] = parts[b - 1];
-            parts[b - 1] = t;
-        }
-    cps_buf_printf(out, "  critical path, %u steps:", v->path.n);
-    for (unsigned k = 0; k < n; k++)
-        cps_buf_printf(out, "%s%s%s %.3f us (%.1f %%)",
+    cps_sim_account a;
+    cps_sim_account_of(s, &a);
+    cps_buf_printf(out, "  critical path, %u steps:", a.steps);
+    for (unsigned k = 0; k < a.npath; k++)
+        cps_buf_printf(out, "%s%s%s%s %.3f us (%.1f %%)",
                        k == 0  ? " "
                        : k % 4 ? ", "
                                : ",\n    ",
-                       parts[k].engine, parts[k].name, us(parts[k].t), share(parts[k].t, all));
+                       a.path[k].engine, *a.path[k].engine ? " " : "", a.path[k].kind, us(a.path[k].ps),
+                       share(a.path[k].ps, all));
     cps_buf_putc(out, '\n');
+}
+
+void
+cps_sim_tables(cps_sim *s, cps_buf *out)
+{
+    const view *v = view_of(s);
+    if (!v)
+        return;
+    cps_ps all = v->end - v->begin;
+    put_engines(s, v, all, out);
+    put_dma(s, v, all, out);
+    put_path(s, all, out);
 }
 
 void
@@ -143,17 +139,15 @@ cps_sim_summary(cps_sim *s, const char *name, cps_buf *out)
         return;
     cps_ps all = v->end - v->begin;
     cps_buf_printf(out, "%s: %.3f us\n", name, us(all));
-    put_engines(s, v, all, out);
-    put_dma(s, v, all, out);
-    put_path(v, all, out);
-    hint h[HINTS] = {{0}};
-    unsigned n = whatif(s, v, h);
+    cps_sim_tables(s, out);
+    cps_sim_hint h[CPS_SIM_HINTS] = {{0}};
+    unsigned n = cps_sim_hints(s, h);
     if (n)
         cps_buf_puts(out,
                      "  what would help (each figure is a run of the same binary with that "
                      "made cheap):\n");
     for (unsigned k = 0; k < n; k++)
         cps_buf_printf(out, "    %u. %s\n       %s: %.0f ns less (%.1f %%)\n", k + 1,
-                       h[k].advice, h[k].what, (double)h[k].saves / 1e3,
-                       share(h[k].saves, all));
+                       h[k].advice, h[k].what, (double)h[k].saves_ps / 1e3,
+                       share(h[k].saves_ps, all));
 }

@@ -52,16 +52,6 @@ const view *view_of(cps_sim *s);
 uint32_t view_source(const cps_sim *s, const view *v, uint32_t c);
 const char *view_source_name(const cps_sim *s, const view *v, uint32_t source);
 
-/* A change that would shorten the run, by what a second run with it took. */
-enum { HINTS = 3 };
-typedef struct hint {
-    const char *what, *advice;
-    cps_ps saves;
-} hint;
-
-/* At most HINTS, the most worth first; how many. Runs the kernel again, several times. */
-unsigned whatif(cps_sim *s, const view *v, hint *out);
-
 /* A value that changes at points in time. */
 typedef struct point {
     cps_ps t;

@@ -1,6 +1,8 @@
 /* What would help: the kernel runs again on machines with one thing made cheap or free. The
  * critical path picks what is worth trying; the time of the second run says what it is worth.
  */
+#include "runtime/base/map.h"
+#include "runtime/sim/group.h"
 #include "runtime/sim/view.h"
 
 typedef struct whatif_row {
@@ -19,7 +21,7 @@ static const whatif_row rows[] = {
 #include "runtime/sim/whatif.def"
 };
 
-enum { TRIES = 6 };
+enum { TRIES = 6, HINTS = CPS_SIM_HINTS };
 
 /* Gives the second machine the variables of the first: inputs as they are, copies of all else.
  */
@@ -33,6 +35,8 @@ bind_like(const cps_sim *s, cps_sim *m, cps_arena *a, cps_diags *d)
         void *data = v->data;
         if (kind == CPS_VAR_DATA || kind == CPS_VAR_TMP || kind == CPS_VAR_SHARED)
             continue;
+        if (!data)
+            return false; // the first machine ran without data
         if (kind != CPS_VAR_INPUT) {
             data = cps_arena_raw(a, n + 1);
             memcpy(data, v->data, n);
@@ -43,18 +47,38 @@ bind_like(const cps_sim *s, cps_sim *m, cps_arena *a, cps_diags *d)
     return true;
 }
 
-static bool
-run_on(const cps_sim *s, cps_sim *m, cps_sim_opts o, cps_sim_report *rep)
+/* Time of a run of one core with its data, or -1. */
+static cps_ps
+run_data(const cps_sim *s, const cps_target *t)
 {
     cps_arena *a = cps_arena_create();
     cps_diags *d = cps_diags_create();
-    o.max_steps = s->opts.max_steps;
-    bool ok = cps_sim_load(m, s->k, d) && (o.no_data || bind_like(s, m, a, d)) &&
-              cps_sim_run(m, &o, rep, d);
+    cps_sim *m = cps_sim_create(t);
+    cps_sim_opts o = {.max_steps = s->opts.max_steps};
+    cps_sim_report rep;
+    bool ok = cps_sim_load(m, s->k, d) && bind_like(s, m, a, d) && cps_sim_run(m, &o, &rep, d);
     cps_sim_destroy(m);
     cps_diags_destroy(d);
     cps_arena_destroy(a);
-    return ok;
+    return ok ? rep.time_ps : -1;
+}
+
+/* Time of a run without data of all cores that ran with `s`, or -1. */
+static cps_ps
+run_timer(const cps_sim *s, const cps_target *t)
+{
+    unsigned n = group_named(s) ? s->group->n : 1;
+    const cps_kbin *k[CPS_SIM_CORES];
+    cps_diags *d = cps_diags_create();
+    cps_sim_group *g = cps_sim_group_create_timer(t, n);
+    cps_sim_opts o = {.no_data = true, .max_steps = s->opts.max_steps};
+    for (unsigned i = 0; i < n; i++)
+        k[i] = group_core(s, i)->k;
+    bool ok = cps_sim_group_load(g, k, d) && cps_sim_group_run(g, &o, NULL, d);
+    cps_ps time = cps_sim_group_time_ps(g);
+    cps_sim_group_destroy(g);
+    cps_diags_destroy(d);
+    return ok ? time : -1;
 }
 
 /* Time of the run with the row's change, or -1. Data is moved only when control depends on it.
@@ -64,19 +88,65 @@ try_row(const cps_sim *s, const whatif_row *row)
 {
     cps_target t = *s->t;
     row->change(&t);
-    cps_sim_report rep;
-    if (run_on(s, cps_sim_create_timer(&t), (cps_sim_opts){.no_data = true}, &rep) ||
-        run_on(s, cps_sim_create(&t), (cps_sim_opts){.checks = 0}, &rep))
-        return rep.time_ps;
-    return -1;
+    cps_ps time = run_timer(s, &t);
+    return time >= 0 || group_named(s) ? time : run_data(s, &t);
+}
+
+/* Whether the path's step is time of the row's kind. */
+static bool
+counts(const cps_sim *s, const path_step *p, const whatif_row *row)
+{
+    return p->kind == row->kind &&
+           (p->kind != TIME_BUSY || s->rec->insn.data[p->who].by->engine == row->engine);
+}
+
+/* The source line that holds the largest part of the path's time of the row's kind; NULL when none of
+ * it has a place. */
+static const cps_kloc *
+heaviest(const cps_sim *s, const view *v, const whatif_row *row, double *share)
+{
+    cps_arena *a = cps_arena_create();
+    cps_map at;
+    CPS_VEC(cps_ps) sum = {0};
+    CPS_VEC(const cps_kloc *) loc = {0};
+    cps_ps all = 0;
+    uint32_t best = 0;
+    cps_map_init(&at, a);
+    for (uint32_t k = 0; k < v->path.n; k++) {
+        const path_step *p = &v->path.data[k];
+        if (!counts(s, p, row))
+            continue;
+        const insn *i = p->who & REC_XFER ? view_xfer(s, p->who)->by : s->rec->insn.data[p->who].by;
+        const cps_kloc *l = insn_loc(s, i);
+        bool fresh;
+        all += p->t1 - p->t0;
+        if (!l)
+            continue;
+        uint64_t *n = cps_map_at_str(&at, cps_arena_printf(a, "%u %s", l->line, l->file), &fresh);
+        if (fresh) {
+            *n = sum.n;
+            cps_vec_push(a, &sum, 0);
+            cps_vec_push(a, &loc, l);
+        }
+        sum.data[*n] += p->t1 - p->t0;
+        if (sum.data[*n] > sum.data[best])
+            best = (uint32_t)*n;
+    }
+    const cps_kloc *l = loc.n ? loc.data[best] : NULL;
+    *share = l && all > 0 ? (double)sum.data[best] / (double)all : 0;
+    cps_arena_destroy(a);
+    return l;
 }
 
 unsigned
-whatif(cps_sim *s, const view *v, hint *out)
+cps_sim_hints(cps_sim *s, cps_sim_hint *out)
 {
-    if (group_named(s))
-        return 0; // one core of several would run without the others
+    const view *v = view_of(s);
+    if (!v || (group_named(s) && (int)s->group->n != s->k->cores))
+        return 0; // of several logical cores each would say the same
     cps_ps weight[cps_countof(rows)], all = v->end - v->begin;
+    // A change shortens what all cores take together.
+    cps_ps whole = group_named(s) ? cps_sim_group_time_ps(s->group) : all;
     bool tried[cps_countof(rows)] = {false};
     unsigned n = 0;
     for (unsigned k = 0; k < cps_countof(rows); k++)
@@ -92,11 +162,12 @@ whatif(cps_sim *s, const view *v, hint *out)
             break;
         tried[best] = true;
         cps_ps t = try_row(s, &rows[best]);
-        hint h = {.what = rows[best].what, .advice = rows[best].advice, .saves = all - t};
-        if (t < 0 || h.saves <= all / 200)
+        cps_sim_hint h = {.what = rows[best].what, .advice = rows[best].advice, .saves_ps = whole - t};
+        if (t < 0 || h.saves_ps <= whole / 200)
             continue;
+        h.at = heaviest(s, v, &rows[best], &h.share);
         unsigned at = n; // the list stays sorted, best first; what falls off its end is lost
-        for (; at > 0 && out[at - 1].saves < h.saves; at--)
+        for (; at > 0 && out[at - 1].saves_ps < h.saves_ps; at--)
             if (at < HINTS)
                 out[at] = out[at - 1];
         if (at < HINTS)

@@ -242,13 +242,13 @@ test_warm(void)
             macs += b.s->rec->insn.data[n].macs;
         CHECK_INT(macs, b.rep.pe_macs);
         CHECK_INT(macs, 20ll * 128 * 128 * 512);
-        hint h[HINTS] = {{0}};
-        unsigned n = whatif(b.s, v, h);
+        cps_sim_hint h[CPS_SIM_HINTS] = {{0}};
+        unsigned n = cps_sim_hints(b.s, h);
         bool warm = false;
         for (unsigned q = 0; q < n; q++) {
-            CHECK(h[q].saves > 0 && (q == 0 || h[q].saves <= h[q - 1].saves));
+            CHECK(h[q].saves_ps > 0 && (q == 0 || h[q].saves_ps <= h[q - 1].saves_ps));
             warm |= !strcmp(h[q].what, "PE always warm") &&
-                    h[q].saves == v->spent[CPS_PE][TIME_WARM];
+                    h[q].saves_ps == v->spent[CPS_PE][TIME_WARM];
         }
         CHECK_INT(warm, k == 2);
         kb_free(&b);
