@@ -5,9 +5,7 @@
  * creation. */
 #include "runtime/sim/machine.h"
 
-#define PS_MAX INT64_MAX
-
-/* ---- events: a binary heap ---- */
+/* ---- events: a binary heap, and apart from it the turns of engines ---- */
 
 static bool
 before(const event *a, const event *b)
@@ -21,6 +19,7 @@ void
 ev_push(cps_sim *s, event ev)
 {
     ev.order = s->order++;
+    s->next = CPS_MIN(s->next, ev.t);
     cps_vec_push(s->run_arena, &s->heap, ev);
     event *h = s->heap.data;
     uint32_t i = s->heap.n - 1;
@@ -50,6 +49,26 @@ ev_pop(cps_sim *s)
     if (n)
         h[i] = last;
     return top;
+}
+
+void
+ev_turn(cps_sim *s, unsigned e, cps_ps t)
+{
+    if (s->turns[e].t != PS_NEVER) {
+        ev_push(s, (event){.t = t, .kind = EV_ENGINE, .a = (uint8_t)e});
+        return;
+    }
+    s->turns[e] = (due){t, s->order++};
+    s->next = CPS_MIN(s->next, t);
+}
+
+cps_ps
+run_next(const cps_sim *s)
+{
+    cps_ps t = s->heap.n ? s->heap.data[0].t : PS_NEVER;
+    for (int e = 0; e < CPS_ENGINES; e++)
+        t = CPS_MIN(t, s->turns[e].t);
+    return t;
 }
 
 /* ---- checks ---- */
@@ -136,9 +155,11 @@ bind_operands(cps_sim *s, engine *e, insn *i)
             return false;
     }
     i->placed = !moving;
+    i->alone = i->placed && i->sy.nwait == 0 && i->sy.nupdate == 0;
     return true;
 }
 
+/* Whether two operands share a byte. Blocks do when their bounds do. */
 static bool
 meets(const opnd *a, const opnd *b)
 {
@@ -146,6 +167,8 @@ meets(const opnd *a, const opnd *b)
     if (a->psum != b->psum || a->part >= b->part + b->rows || b->part >= a->part + a->rows ||
         a->byte + a->lo >= b->byte + b->hi || b->byte + b->lo >= a->byte + a->hi)
         return false;
+    if (a->flat && b->flat)
+        return true;
     rect x = opnd_rect(a), y = opnd_rect(b);
     return rect_overlap(&x, &y, &at);
 }
@@ -154,17 +177,20 @@ meets(const opnd *a, const opnd *b)
 static cps_ps
 own_results(const engine *e, const insn *i, cps_ps now)
 {
+    const recent *w = &e->recent;
     cps_ps t = now;
-    for (unsigned r = 0; r < e->nrecent; r++) {
-        const recent_write *w = &e->recent[r];
-        if (w->ready <= t)
+    if (w->until <= now)
+        return now;
+    for (unsigned r = 0; r < CPS_MIN(w->n, RECENT); r++) {
+        cps_ps ready = w->ready[r];
+        if (ready <= t)
             continue;
-        for (unsigned k = 0; k < i->nop && w->ready > t; k++)
-            if (!i->op[k].out && meets(&i->op[k], &w->o))
-                t = w->ready;
-        for (unsigned k = 0; k < i->nsc && w->ready > t; k++)
-            if (i->sc[k].mode != SC_IMM && meets(&i->sc[k].at, &w->o))
-                t = w->ready;
+        for (unsigned k = 0; k < i->nop && ready > t; k++)
+            if (!i->op[k].out && meets(&i->op[k], w->o[r]))
+                t = ready;
+        for (unsigned k = 0; k < i->nsc && ready > t; k++)
+            if (i->sc[k].mode != SC_IMM && meets(&i->sc[k].at, w->o[r]))
+                t = ready;
     }
     return t;
 }
@@ -184,15 +210,24 @@ port_free(const cps_sim *s, const engine *e, const insn *i, cps_ps t)
     return t;
 }
 
+static void
+use_ports(cps_sim *s, const engine *e, const insn *i, cps_ps until)
+{
+    if (i->sbuf_port)
+        s->port_until[0][e->id] = until;
+    if (i->psum_port)
+        s->port_until[1][e->id] = until;
+}
+
 /* ---- PE warm-up: half rate until enough work, again when it was idle too long ---- */
 
 static cps_ps
-pe_stretch(cps_sim *s, cps_ps occupy)
+pe_stretch(cps_sim *s, cps_ps now, cps_ps occupy)
 {
-    cps_ps window = ns_ps(s->t->pe_warm_ns);
+    cps_ps window = s->warm_ps;
     if (window == 0 || occupy == 0)
         return 0;
-    cps_ps from = s->now - window, busy = 0;
+    cps_ps from = now - window, busy = 0;
     unsigned keep = 0;
     for (unsigned k = 0; k < s->nbusy; k++) {
         if (s->busy[k].e <= from)
@@ -211,11 +246,11 @@ pe_stretch(cps_sim *s, cps_ps occupy)
         s->warm_work += 2 * occupy;
         s->warm = s->warm_work >= window;
     }
-    cps_ps end = s->now + occupy + extra;
-    if (s->nbusy && s->now - s->busy[s->nbusy - 1].e < 10000)
+    cps_ps end = now + occupy + extra;
+    if (s->nbusy && now - s->busy[s->nbusy - 1].e < 10000)
         s->busy[s->nbusy - 1].e = end; // gaps below 10 ns count as busy
     else if (s->nbusy < cps_countof(s->busy)) {
-        s->busy[s->nbusy].b = s->now;
+        s->busy[s->nbusy].b = now;
         s->busy[s->nbusy++].e = end;
     }
     return extra;
@@ -263,14 +298,18 @@ run_data(cps_sim *s, engine *e, insn *i)
 static void
 remember(engine *e, const insn *i, cps_ps ready)
 {
+    recent *w = &e->recent;
     for (unsigned k = 0; k < i->nop; k++) {
         if (!i->op[k].out)
             continue;
-        if (e->nrecent == cps_countof(e->recent)) {
-            memmove(e->recent, e->recent + 1, sizeof e->recent - sizeof e->recent[0]);
-            e->nrecent--;
+        unsigned r = w->n++ % RECENT;
+        w->ready[r] = ready;
+        w->o[r] = &i->op[k];
+        if (!i->placed) { // its next execution may write elsewhere
+            w->was[r] = i->op[k];
+            w->o[r] = &w->was[r];
         }
-        e->recent[e->nrecent++] = (recent_write){i->op[k], ready};
+        w->until = CPS_MAX(w->until, ready);
     }
 }
 
@@ -281,96 +320,170 @@ probe(cps_sim *s, cps_probe_kind kind, const insn *i)
         s->fault = true;
 }
 
-static void
-start(cps_sim *s, engine *e, insn *i)
+/* The instruction takes effect now. `seen`: somebody records or looks. */
+static inline void
+start(cps_sim *s, engine *e, insn *i, bool seen)
 {
-    if (s->opts.probe) {
+    if (seen && s->opts.probe) {
         probe(s, CPS_PROBE_BEFORE, i);
         if (s->fault)
             return;
     }
-    bool data = i->sem->kind != SEM_SEQ;
     cps_cost c = i->cost;
     cps_ps extra = 0;
-    if (e->id == CPS_PE && data) {
-        extra = pe_stretch(s, c.occupy);
+    if (e->id == CPS_PE && i->data) {
+        extra = pe_stretch(s, s->now, c.occupy);
         c.occupy += extra;
         c.self += extra;
         c.cross += extra;
     }
-    if (s->rec)
+    if (seen && s->rec)
         rec_start(s, e, i, &c, extra);
-    sync_pass(s, e, i);
+    if (i->sy.nwait)
+        sync_pass(s, e, i);
     e->passed = false;
     e->pc++;
     e->free = s->now + c.occupy;
     s->rep.instructions[e->id]++;
     s->rep.cycles[e->id] += c.cycles;
-    if (data)
+    if (i->data)
         s->rep.busy_ps[e->id] += c.occupy;
-    if (!s->have_begin && (data || cps_insns[i->id].timing == CPS_TC_DMA)) {
+    if (!s->have_begin && (i->data || cps_insns[i->id].timing == CPS_TC_DMA)) {
         s->have_begin = true;
         s->begin = s->now;
     }
-    if (!(data ? run_data(s, e, i) : i->sem->exec(s, e, i))) {
+    if (!(i->data ? run_data(s, e, i) : i->sem->exec(s, e, i))) {
         s->fault = true;
         return;
     }
     // Completion is in order: an update on a control instruction follows what ran before it.
-    e->complete = CPS_MAX(e->complete, s->now + (data ? c.cross : c.occupy));
+    e->complete = CPS_MAX(e->complete, s->now + (i->data ? c.cross : c.occupy));
     s->end = CPS_MAX(s->end, e->complete);
-    if (data) {
-        remember(e, i, s->now + c.self);
-        if (i->sbuf_port)
-            s->port_until[0][e->id] = s->now + c.occupy;
-        if (i->psum_port)
-            s->port_until[1][e->id] = s->now + c.occupy;
+    if (i->data) {
+        if (e->id != CPS_PE) // whose operands come from other engines
+            remember(e, i, s->now + c.self);
+        use_ports(s, e, i, s->now + c.occupy);
     }
-    sync_updates(s, e, i, s->now + c.occupy, e->complete);
-    if (s->opts.probe)
+    if (i->sy.nupdate)
+        sync_updates(s, e, i, s->now + c.occupy, e->complete);
+    if (seen && s->opts.probe)
         probe(s, CPS_PROBE_AFTER, i);
 }
 
 /* Whether the engine may go on at time t at once: nothing else happens before or at it. Else
  * its turn comes with the other events. */
-static bool
+static inline bool
 goes_on(cps_sim *s, const engine *e, cps_ps t)
 {
-    if ((s->heap.n == 0 || s->heap.data[0].t > t) && t < s->horizon) {
+    if (s->next > t && t < s->horizon) {
         s->now = t;
         return true;
     }
-    ev_push(s, (event){.t = t, .kind = EV_ENGINE, .a = e->id});
+    ev_turn(s, e->id, t);
     return false;
 }
 
+/* Whether the waits of the instruction at pc are over. */
+static bool
+waits_over(cps_sim *s, engine *e, const insn *i)
+{
+    for (unsigned w = 0; w < i->sy.nwait; w++) {
+        if (!sync_ready(s, e, i, w)) {
+            e->blocked = true;
+            e->resume = e->resume < 0 ? s->now : e->resume;
+            return false;
+        }
+    }
+    return true;
+}
+
+/* For time alone: what stands next in the stream and is of the datapath, waits for nothing and tells
+ * nobody, as far as nothing else happens in between. Decides what step and start decide, and
+ * writes down at the end what it added up. False when the engine's turn is over. */
+static bool
+glide(cps_sim *s, engine *e)
+{
+    const cps_ps limit = CPS_MIN(s->next, s->horizon);
+    const bool pe = e->id == CPS_PE, ports = s->t->sbuf_shared_port || s->t->psum_shared_port;
+    const uint64_t most = CPS_MIN(s->opts.max_steps - s->steps, e->n - e->pc);
+    cps_ps now = s->now, again = PS_NEVER, complete = e->complete, busy = 0;
+    int64_t cycles = 0;
+    insn *i = &e->code[e->pc];
+    uint32_t n = 0;
+    for (; n < most && i->alone; n++, i++) {
+        __builtin_prefetch((const char *)(i + 1));
+        __builtin_prefetch((const char *)(i + 1) + 64);
+        cps_ps t = CPS_MAX(now, e->free);
+        if (!pe)
+            t = own_results(e, i, t);
+        if (ports)
+            t = port_free(s, e, i, t);
+        if (t > now && t >= limit) {
+            again = t;
+            break;
+        }
+        now = t;
+        cps_ps extra = pe ? pe_stretch(s, now, i->cost.occupy) : 0;
+        e->free = now + i->cost.occupy + extra;
+        cycles += i->cost.cycles;
+        busy += i->cost.occupy + extra;
+        complete = CPS_MAX(complete, now + i->cost.cross + extra);
+        if (!pe)
+            remember(e, i, now + i->cost.self);
+        if (ports)
+            use_ports(s, e, i, e->free);
+        again = CPS_MAX(e->free, now);
+        if (again >= limit) {
+            n++;
+            break;
+        }
+        now = again;
+        again = PS_NEVER;
+    }
+    e->pc += n;
+    e->passed &= n == 0;
+    e->count += n;
+    e->complete = complete;
+    s->now = now;
+    s->steps += n;
+    s->end = CPS_MAX(s->end, complete);
+    s->rep.instructions[e->id] += n;
+    s->rep.cycles[e->id] += cycles;
+    s->rep.busy_ps[e->id] += busy;
+    if (again != PS_NEVER)
+        ev_turn(s, e->id, again);
+    return again == PS_NEVER;
+}
+
+/* The turn of an engine: it goes on by itself as long as nothing else happens in between. */
 static void
 step(cps_sim *s, engine *e)
 {
-    for (;;) {
-        if (e->halted || e->blocked || e->held || s->fault)
-            return;
+    const bool seen = s->rec || s->opts.probe, time_only = s->opts.no_data && !seen;
+    while (!e->halted && !e->blocked && !e->held && !s->fault) {
         if (e->pc >= e->n) {
             e->halted = true;
             return;
         }
         insn *i = &e->code[e->pc];
+        if (time_only && i->alone && s->have_begin) {
+            if (!glide(s, e))
+                return;
+            if (e->pc >= e->n)
+                continue;
+            i = &e->code[e->pc];
+        }
         if (!e->passed) {
-            for (unsigned w = 0; w < i->sy.nwait; w++) {
-                if (!sync_ready(s, e, i, w)) {
-                    e->blocked = true;
-                    e->resume = e->resume < 0 ? s->now : e->resume;
-                    return;
-                }
-            }
+            if (i->sy.nwait && !waits_over(s, e, i))
+                return;
             e->passed = true;
             if (s->rec)
                 rec_passed(s, e, i);
             e->resume = -1;
         }
         cps_ps t = CPS_MAX(s->now, e->free), own = t;
-        if (i->sem->kind != SEM_SEQ) {
-            if (!bind_operands(s, e, i))
+        if (i->data) {
+            if (!i->placed && !bind_operands(s, e, i))
                 return;
             if (e->id != CPS_PE)
                 own = t = own_results(e, i, t);
@@ -381,14 +494,13 @@ step(cps_sim *s, engine *e)
                 rec_held(s, e, own);
             if (!goes_on(s, e, t))
                 return;
-            continue;
         }
         if (s->steps++ >= s->opts.max_steps) {
             run_fault(s, i, CPS_E8306, "%llu instructions fetched",
                       (unsigned long long)s->opts.max_steps);
             return;
         }
-        start(s, e, i);
+        start(s, e, i, seen);
         if (!goes_on(s, e, CPS_MAX(e->free, s->now)))
             return;
     }
@@ -407,6 +519,11 @@ run_reset(cps_sim *s)
     cps_arena_destroy(s->run_arena);
     s->run_arena = cps_arena_create();
     memset(&s->heap, 0, sizeof s->heap);
+    for (int e = 0; e < CPS_ENGINES; e++)
+        s->turns[e].t = PS_NEVER;
+    s->next = PS_NEVER;
+    s->sem_ps = ns_ps(s->t->sync_semaphore_ns);
+    s->warm_ps = ns_ps(s->t->pe_warm_ns);
     memset(&s->posts, 0, sizeof s->posts);
     s->rec = NULL;
     memset(&s->rep, 0, sizeof s->rep);
@@ -433,8 +550,8 @@ run_reset(cps_sim *s)
         e->halted = e->n == 0;
         e->blocked = e->passed = e->held = false;
         e->depth = 0;
-        e->pc = e->count = e->nrecent = 0;
-        e->free = e->complete = 0;
+        e->pc = e->count = e->recent.n = 0;
+        e->free = e->complete = e->recent.until = 0;
         e->resume = -1;
         e->vc = zero;
         e->table = -1;
@@ -450,7 +567,7 @@ run_reset(cps_sim *s)
         for (uint32_t i = 0; i < e->n; i++)
             e->code[i].reported = 0;
         if (!e->halted)
-            ev_push(s, (event){.t = 0, .kind = EV_ENGINE, .a = (uint8_t)k});
+            ev_turn(s, (unsigned)k, 0);
     }
     for (uint32_t i = 0; i < s->queues.n; i++) {
         queue *q = &s->queues.data[i];
@@ -476,10 +593,30 @@ run_begin(cps_sim *s, const cps_sim_opts *o, cps_diags *d)
     return run_reset(s);
 }
 
-/* The earliest event takes place. */
-void
+/* The earliest event takes place: among those of one time an engine's turn comes last. False when there
+ * is none. */
+bool
 run_event(cps_sim *s)
 {
+    unsigned first = 0;
+    const event *h = s->heap.n ? &s->heap.data[0] : NULL;
+    cps_ps other = h ? h->t : PS_NEVER;
+    for (unsigned e = 1; e < CPS_ENGINES; e++) {
+        const due *a = &s->turns[e], *b = &s->turns[first];
+        bool sooner = a->t < b->t || (a->t == b->t && a->order < b->order);
+        other = CPS_MIN(other, sooner ? b->t : a->t);
+        first = sooner ? e : first;
+    }
+    const due *t = &s->turns[first];
+    if (!h && t->t == PS_NEVER)
+        return false;
+    if (!h || h->t > t->t || (h->t == t->t && h->kind == EV_ENGINE && h->order > t->order)) {
+        s->now = t->t;
+        s->next = other;
+        s->turns[first].t = PS_NEVER;
+        step(s, &s->eng[first]);
+        return true;
+    }
     event ev = ev_pop(s);
     s->now = ev.t;
     switch ((ev_kind)ev.kind) {
@@ -496,9 +633,11 @@ run_event(cps_sim *s)
         dma_started(s, ev.a);
         break;
     case EV_ENGINE:
+        s->next = run_next(s);
         step(s, &s->eng[ev.a]);
         break;
     }
+    return true;
 }
 
 bool
@@ -531,8 +670,8 @@ cps_sim_run(cps_sim *s, const cps_sim_opts *o, cps_sim_report *out, cps_diags *d
         s->d = NULL;
         return false;
     }
-    while (s->heap.n && !s->fault)
-        run_event(s);
+    while (!s->fault && run_event(s)) {
+    }
     if (!s->fault && run_stuck(s)) {
         s->fault = true;
         sync_deadlock(s);

@@ -206,20 +206,14 @@ join_cores(cps_sim_group *g, bool on)
         g->core[i]->nclock = g->nclock;
 }
 
-static cps_ps
-next_event(const cps_sim *s)
-{
-    return s->heap.n ? s->heap.data[0].t : INT64_MAX;
-}
-
 /* Takes the first core's turn: false when nothing is left to happen. */
 static bool
 turn(cps_sim_group *g)
 {
     cps_sim *first = NULL;
-    cps_ps at = INT64_MAX, other = INT64_MAX;
+    cps_ps at = PS_NEVER, other = PS_NEVER;
     for (unsigned i = 0; i < g->n; i++) {
-        cps_ps t = next_event(g->core[i]);
+        cps_ps t = run_next(g->core[i]);
         if (t < at) {
             other = at;
             at = t;
@@ -234,7 +228,7 @@ turn(cps_sim_group *g)
     first->horizon = other;
     do {
         run_event(first);
-    } while (!first->fault && next_event(first) < first->horizon);
+    } while (!first->fault && run_next(first) < first->horizon);
     first->horizon = INT64_MAX;
     return !first->fault;
 }
@@ -244,7 +238,13 @@ group_send(cps_sim *from, cps_sim *to, event ev)
 {
     ev_push(to, ev);
     if (from != to)
-        from->horizon = CPS_MIN(from->horizon, ev.t);
+        group_meet(from, ev.t);
+}
+
+void
+group_meet(cps_sim *from, cps_ps t)
+{
+    from->horizon = CPS_MIN(from->horizon, t);
 }
 
 bool

@@ -15,5 +15,6 @@ struct cps_sim_group {
 
 /* An event of another core, not before now. */
 void group_send(cps_sim *from, cps_sim *to, event ev);
+void group_meet(cps_sim *from, cps_ps t); /* something of another core is due at `t` */
 
 #endif

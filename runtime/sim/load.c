@@ -168,7 +168,9 @@ load_stream(cps_sim *s, int e)
     cps_bundle *code = cps_arena_raw(s->load_arena, (size_t)n * sizeof *code);
     memcpy(code, st->code.data, (size_t)n * sizeof *code);
     relocate(s, e, n, code);
-    en->code = cps_new_array(s->load_arena, insn, n);
+    // where a line of the host's cache begins
+    uint8_t *room = cps_arena_alloc(s->load_arena, (size_t)n * sizeof(insn) + _Alignof(insn));
+    en->code = (insn *)(void *)(room + (0 - (uintptr_t)room) % _Alignof(insn));
     en->n = n;
     bool ok = true;
     for (uint32_t i = 0; i < n; i++) {

@@ -117,25 +117,40 @@ typedef struct sync {
     uint8_t nwait, nupdate;
 } sync;
 
+/* Register arithmetic and branches, as read from their fields once. */
+typedef struct seq_op {
+    uint8_t op, t, to;  /* operator or comparison, types (cps_dtype) of operands and of the result */
+    uint8_t mode;       /* of a branch target */
+    uint8_t a, b, dst;  /* registers; of a pair the lower */
+    bool imm;           /* the second operand is `value` */
+    uint32_t value;
+    int64_t by;         /* of a branch, in bundles */
+} seq_op;
+
 struct insn {
+    /* What each execution looks at, whatever the instruction: two lines of the host's cache. */
+    _Alignas(64) const sem_row *sem;
+    cps_cost cost;
+    sync sy;
     uint16_t id; /* cps_insn */
     uint8_t engine;
     uint8_t rows;
     uint8_t nop, nsc;
-    bool psum_port, sbuf_port;
+    bool data;   /* of the datapath: sem->kind is not SEM_SEQ */
     bool placed; /* no address comes from a register, and all were found inside memory */
+    bool alone;  /* and it waits for nothing and tells nobody */
+    bool psum_port, sbuf_port;
     bool xpose; /* the source is read through 32 x 32 transposes */
-    const sem_row *sem;
+    uint8_t op0, op1, rev, fn, cmd, flag;
+    uint16_t group; /* PE: row and column groups' start */
+    uint32_t index; /* in its stream */
+    uint32_t set;   /* ACTIVATE: sets that hold the function */
+    float imm;
+    seq_op seq;
+    /* What its semantics look at. */
     opnd op[MAX_OPNDS];
     scalar sc[MAX_SCALARS];
     cps_ap pat; /* DATA4D */
-    sync sy;
-    cps_cost cost;
-    uint32_t index; /* in its stream */
-    uint32_t set;   /* ACTIVATE: sets that hold the function */
-    uint8_t op0, op1, rev, fn, cmd, flag;
-    uint16_t group; /* PE: row and column groups' start */
-    float imm;
     block *block; /* triggers */
     exchange *xc; /* exchanges with other logical cores */
     cps_bundle b;
@@ -359,10 +374,15 @@ typedef struct rec_turn {
 
 /* ---- engines ---- */
 
-typedef struct recent_write {
-    opnd o; /* as it was when it was written */
-    cps_ps ready;
-} recent_write;
+/* The latest results of an engine, in turn. */
+enum { RECENT = 8 };
+typedef struct recent {
+    unsigned n;            /* results so far */
+    cps_ps until;          /* when all of them are ready */
+    cps_ps ready[RECENT];
+    const opnd *o[RECENT]; /* the instruction's own, or of `was` when its place may move */
+    opnd was[RECENT];
+} recent;
 
 /* The random state of a lane, in words as RAND_GET_STATE gives them. */
 typedef struct rand_lane {
@@ -374,15 +394,16 @@ typedef struct rand_lane {
 struct engine {
     uint8_t id;
     bool held; /* at a barrier */
-    unsigned depth; /* of calls */
     bool halted, blocked, passed; /* passed: the wait of the instruction at pc is over */
+    unsigned depth; /* of calls */
     uint32_t pc, n;
     insn *code;
-    uint32_t reg[REGS];
     cps_ps free, complete; /* sequencer free; last completion so far */
     cps_ps resume;         /* blocked since; -1: not blocked */
     uint32_t count;        /* memory instructions so far: the epoch */
     vclock vc;
+    uint32_t reg[REGS];
+    recent recent;
     float acc[LANES];
     /* PE */
     float *w[4];     /* weights [128][128]: two planes in DOUBLE_ROW, four of MX types */
@@ -399,8 +420,6 @@ struct engine {
     uint8_t mask[32];
     float bn[LANES][4]; /* mean, 1 / deviation, two sums over the count */
     rand_lane rand[LANES];
-    recent_write recent[8];
-    unsigned nrecent;
     rec_turn turn; /* of the instruction at pc, while recording */
 };
 
@@ -421,6 +440,14 @@ typedef struct event {
     uint32_t rec; /* who causes it, in a recorded run */
     uint8_t mode;
 } event;
+
+/* The turn of an engine that waits for its time; `t` is PS_NEVER when there is none. */
+typedef struct due {
+    cps_ps t;
+    uint64_t order; /* among events of one time */
+} due;
+
+#define PS_NEVER INT64_MAX
 
 typedef struct hbm_var {
     const cps_kvar *v;
@@ -511,8 +538,11 @@ struct cps_sim {
     cps_ps dma_since;
 
     CPS_VEC(event) heap;
+    due turns[CPS_ENGINES]; /* EV_ENGINE, the first of each engine; any other is in the heap */
+    cps_ps next;             /* while an engine acts: when anything else happens */
     uint64_t order, steps;
     cps_ps now, end, begin;
+    cps_ps sem_ps, warm_ps; /* of the target: update to wait, PE warm-up */
     bool fault, have_begin;
 
     /* In a group (group.c); alone, a machine has no other core. */
@@ -669,10 +699,12 @@ void shared_note(cps_sim *s, const rect *r, bool write, const insn *by, uint32_t
 
 /* ---- exec.c ---- */
 bool run_begin(cps_sim *s, const cps_sim_opts *o, cps_diags *d);
-void run_event(cps_sim *s);
+cps_ps run_next(const cps_sim *s); /* when the earliest event is due; PS_NEVER: there is none */
+bool run_event(cps_sim *s);
 bool run_stuck(const cps_sim *s);
 bool run_finish(cps_sim *s, cps_sim_report *out);
 void ev_push(cps_sim *s, event ev);
+void ev_turn(cps_sim *s, unsigned e, cps_ps t); /* engine `e` looks again at `t` */
 void check_read(cps_sim *s, const insn *i, const rect *r);
 /* For SEM_OWN: some lanes of an operand are read, or have been written. */
 void touch_lanes(cps_sim *s, engine *e, const insn *i, const opnd *o, unsigned lane,

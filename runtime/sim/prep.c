@@ -336,7 +336,8 @@ prep_insn(cps_sim *s, engine *e, insn *i, const cps_bundle *b)
     if (!i->sem)
         return load_fail(s, i, CPS_E8202, "no model of this instruction: %s", row->doc);
     prep_sync(i);
-    if (i->sem->kind != SEM_SEQ &&
+    i->data = i->sem->kind != SEM_SEQ;
+    if (i->data &&
         (!prep_operands(s, i, &cps_formats[row->format]) || !packed_fits(s, i)))
         return false;
     cps_timing(s->t, (cps_engine)e->id, b, &i->cost);

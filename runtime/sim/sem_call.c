@@ -116,7 +116,7 @@ exec_barrier(cps_sim *s, engine *e, insn *i)
             r->free = r->self = r->done = en->free;
         }
         if (en != e)
-            ev_push(s, (event){.t = en->free, .kind = EV_ENGINE, .a = (uint8_t)k});
+            ev_turn(s, k, en->free);
     }
     s->join = (barrier){.arrived = 0};
     return true;

@@ -51,6 +51,7 @@ exec_core_barrier(cps_sim *s, engine *e, insn *i)
             r->free = r->self = r->done = t;
         }
     }
-    group_send(s, s->peer, (event){.t = t, .kind = EV_ENGINE, .a = e->id});
+    ev_turn(s->peer, e->id, t);
+    group_meet(s, t);
     return true;
 }

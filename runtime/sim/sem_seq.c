@@ -63,6 +63,14 @@ prep_alu_op(cps_sim *s, insn *i)
     unsigned op = F(CPS_F_CTRL_AL_op);
     cps_dtype t = cps_isa_dtype(F(CPS_F_CTRL_AL_dtype));
     bool wide = t == CPS_DT_U64 || t == CPS_DT_I64;
+    i->seq = (seq_op){.op = (uint8_t)op,
+                      .t = (uint8_t)t,
+                      .to = (uint8_t)cps_isa_dtype(F(CPS_F_CTRL_AL_dst_dtype)),
+                      .imm = F(CPS_F_CTRL_AL_src1_datasrc) == CPS_DATA_SRC_IMMEDIATE,
+                      .a = F(CPS_F_CTRL_AL_src0_lo) % REGS,
+                      .b = F(CPS_F_CTRL_AL_src1_lo) % REGS,
+                      .dst = F(CPS_F_CTRL_AL_dst_lo) % REGS,
+                      .value = F(CPS_F_CTRL_AL_imm)};
     if (t != CPS_DT_I32 && t != CPS_DT_U32 && t != CPS_DT_FP32 && !wide)
         return load_fail(s, i, CPS_E8202, "register arithmetic on this type has no model");
     float x = 0, y;
@@ -106,7 +114,8 @@ bool
 exec_alu_op(cps_sim *s, engine *e, insn *i)
 {
     (void)s;
-    cps_dtype t = cps_isa_dtype(F(CPS_F_CTRL_AL_dtype));
+    const seq_op *q = &i->seq;
+    cps_dtype t = (cps_dtype)q->t;
     if (t == CPS_DT_U64 || t == CPS_DT_I64) { // register pairs
         bool imm = F(CPS_F_CTRL_AL_src1_datasrc) == CPS_DATA_SRC_IMMEDIATE;
         uint64_t x = pair_of(e, F(CPS_F_CTRL_AL_src0_lo), F(CPS_F_CTRL_AL_src0_hi));
@@ -117,13 +126,8 @@ exec_alu_op(cps_sim *s, engine *e, insn *i)
         e->reg[F(CPS_F_CTRL_AL_dst_hi) % REGS] = (uint32_t)(r >> 32);
         return true;
     }
-    uint32_t a = e->reg[F(CPS_F_CTRL_AL_src0_lo) % REGS];
-    uint32_t b = F(CPS_F_CTRL_AL_src1_datasrc) == CPS_DATA_SRC_IMMEDIATE
-                     ? (uint32_t)cps_isa_get(&i->b, CPS_F_CTRL_AL_imm)
-                     : e->reg[F(CPS_F_CTRL_AL_src1_lo) % REGS];
-    cps_dtype to = cps_isa_dtype(F(CPS_F_CTRL_AL_dst_dtype));
-    e->reg[F(CPS_F_CTRL_AL_dst_lo) % REGS] =
-        converted(t, to, alu32(F(CPS_F_CTRL_AL_op), t, a, b));
+    uint32_t b = q->imm ? q->value : e->reg[q->b];
+    e->reg[q->dst] = converted(t, (cps_dtype)q->to, alu32(q->op, t, e->reg[q->a], b));
     return true;
 }
 
@@ -131,6 +135,15 @@ bool
 prep_branch(cps_sim *s, insn *i)
 {
     unsigned op = F(CPS_F_CTRL_BR_cmp_op), mode = F(CPS_F_CTRL_BR_target_mode);
+    i->seq = (seq_op){.op = (uint8_t)op,
+                      .t = (uint8_t)cps_isa_dtype(F(CPS_F_CTRL_BR_dtype)),
+                      .mode = (uint8_t)mode,
+                      .imm = op < CPS_BR_CMP_OP_LT_REG,
+                      .a = F(CPS_F_CTRL_BR_cmp_reg0) % REGS,
+                      .b = F(CPS_F_CTRL_BR_cmp_reg1) % REGS,
+                      .dst = F(CPS_F_CTRL_BR_target_reg_lo) % REGS,
+                      .value = F(CPS_F_CTRL_BR_cmp_imm),
+                      .by = (int64_t)cps_isa_get(&i->b, CPS_F_CTRL_BR_branch)};
     if (op > CPS_BR_CMP_OP_GT_REG || op == 7 || op == 8)
         return load_fail(s, i, CPS_E8202, "unknown comparison %u", op);
     if (mode != CPS_BR_TARGET_MODE_RELATIVE_IMMEDIATE &&
@@ -144,11 +157,11 @@ prep_branch(cps_sim *s, insn *i)
 bool
 exec_branch(cps_sim *s, engine *e, insn *i)
 {
-    unsigned op = F(CPS_F_CTRL_BR_cmp_op), mode = F(CPS_F_CTRL_BR_target_mode);
-    int64_t a = (int32_t)e->reg[F(CPS_F_CTRL_BR_cmp_reg0) % REGS];
-    int64_t b = op >= CPS_BR_CMP_OP_LT_REG ? (int32_t)e->reg[F(CPS_F_CTRL_BR_cmp_reg1) % REGS]
-                                           : (int32_t)F(CPS_F_CTRL_BR_cmp_imm);
-    if (cps_isa_dtype(F(CPS_F_CTRL_BR_dtype)) == CPS_DT_U32) {
+    const seq_op *q = &i->seq;
+    unsigned op = q->op, mode = q->mode;
+    int64_t a = (int32_t)e->reg[q->a];
+    int64_t b = (int32_t)(q->imm ? q->value : e->reg[q->b]);
+    if (q->t == CPS_DT_U32) {
         a = (uint32_t)a;
         b = (uint32_t)b;
     }
@@ -177,9 +190,7 @@ exec_branch(cps_sim *s, engine *e, insn *i)
     }
     if (!take)
         return true;
-    int64_t by = mode == CPS_BR_TARGET_MODE_RELATIVE_IMMEDIATE
-                     ? (int64_t)cps_isa_get(&i->b, CPS_F_CTRL_BR_branch)
-                     : (int32_t)e->reg[F(CPS_F_CTRL_BR_target_reg_lo) % REGS];
+    int64_t by = mode == CPS_BR_TARGET_MODE_RELATIVE_IMMEDIATE ? q->by : (int32_t)e->reg[q->dst];
     int64_t to;
     if (__builtin_add_overflow(mode == CPS_BR_TARGET_MODE_REGISTER ? 0 : (int64_t)i->index, by,
                                &to) ||

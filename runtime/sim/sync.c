@@ -262,7 +262,7 @@ wake(cps_sim *s, unsigned sem)
         for (unsigned w = 0; i && w < i->sy.nwait; w++) {
             if (i->sy.wait_idx[w] == sem) {
                 en->blocked = false;
-                ev_push(s, (event){.t = s->now, .kind = EV_ENGINE, .a = (uint8_t)e});
+                ev_turn(s, (unsigned)e, s->now);
                 break;
             }
         }
@@ -338,7 +338,7 @@ sync_updates(cps_sim *s, engine *e, const insn *i, cps_ps read, cps_ps complete)
         uint32_t v = i->sy.update_value[u];
         if (mode & 0x80)
             v = e->reg[v % REGS];
-        event ev = {.t = (done ? complete : read) + ns_ps(s->t->sync_semaphore_ns),
+        event ev = {.t = (done ? complete : read) + s->sem_ps,
                     .kind = EV_SEM,
                     .a = i->sy.update_idx[u],
                     .b = e->id,
