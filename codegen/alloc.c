@@ -3,7 +3,7 @@
  * The unit is the storage: one declaration with its ring of slots, or one buffer. In SBUF it
  * takes a column of bytes through all partitions; in PSUM whole banks, since an accumulation
  * group owns the zero region it starts in. Lifetimes run from first to last use in program
- * order; inside a loop they cover the whole loop. Storages that live at the same time never
+ * order; a use inside a loop or a condition covers all of it, unless the buffer is declared in it. Storages that live at the same time never
  * share bytes; later passes find dependences by address, so sharing at different times is safe.
  *
  * Slots: as declared, or chosen here: what the program needs (an execution may reuse a slot
@@ -55,39 +55,47 @@ use(alloc *a, uint32_t buf, uint32_t from, uint32_t to)
         a->last[buf] = to;
 }
 
+// A use at `i`, in so many open bodies: it lasts as long as the one that the buffer is declared outside of.
+static void
+use_at(alloc *a, uint32_t buf, uint32_t i, uint32_t open, const uint32_t *from, const uint32_t *close)
+{
+    uint32_t depth = a->g->f->bufs.data[buf].depth;
+    if (depth < open)
+        use(a, buf, from[depth], close[from[depth]]);
+    else
+        use(a, buf, i, i);
+}
+
 static void
 lifetimes(alloc *a)
 {
     const cps_tfunc *f = a->g->f;
-    uint32_t *close = cps_new_array(a->g->arena, uint32_t, f->insts.n + 1);
-    // The outermost loop around each instruction, as [from, to].
-    uint32_t depth = 0, open = 0;
+    uint32_t *close = cps_new_array(a->g->arena, uint32_t, f->insts.n + 1); // where each body ends
+    CPS_VEC(uint32_t) from = {0};                                            // bodies open, by where they begin
     for (uint32_t i = 0; i < f->insts.n; i++) {
         const cps_tinst *x = &f->insts.data[i];
-        if ((x->op == CPS_T_LOOP || x->op == CPS_T_WHEN) && depth++ == 0)
-            open = i;
-        if (x->op == CPS_T_END && depth && --depth == 0)
-            close[open] = i;
+        if (x->op == CPS_T_LOOP || x->op == CPS_T_WHEN)
+            cps_vec_push(a->g->arena, &from, i);
+        else if (x->op == CPS_T_END)
+            close[from.data[--from.n]] = i;
     }
-    uint32_t from = 0, to = 0;
     for (uint32_t i = 0; i < f->insts.n; i++) {
         const cps_tinst *x = &f->insts.data[i];
-        if (i > to || i == 0)
-            from = to = i;
-        if (close[i])
-            from = i, to = close[i];
         for (int k = 0; k < x->nout + x->nin; k++) {
             const cps_toper *o = k < x->nout ? &x->out[k] : &x->in[k - x->nout];
             if (o->kind != CPS_TO_VIEW)
                 continue;
             const cps_tview *v = &f->views.data[o->id];
-            use(a, v->buf, to > from ? from : i, to > from ? to : i);
+            use_at(a, v->buf, i, from.n, from.data, close);
             if (v->index)
-                use(a, f->views.data[v->index - 1].buf, to > from ? from : i,
-                    to > from ? to : i);
+                use_at(a, f->views.data[v->index - 1].buf, i, from.n, from.data, close);
             if (k < x->nout && (x->op == CPS_T_DMA || x->op == CPS_T_DMA_TRANSPOSE))
                 a->loaded[v->buf] = true;
         }
+        if (x->op == CPS_T_LOOP || x->op == CPS_T_WHEN)
+            cps_vec_push(a->g->arena, &from, i);
+        else if (x->op == CPS_T_END)
+            from.n--;
     }
 }
 

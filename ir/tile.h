@@ -74,6 +74,8 @@ typedef struct cps_tbuf {
     uint32_t ring;    /* declaration id, 0 none; buffers of one ring share slots */
     uint32_t turn;    /* how often the declaration had been executed before */
     uint16_t slots;   /* 0: the compiler chooses */
+    uint8_t depth;    /* loops and conditions open where it is declared: all its uses stand in the
+                         innermost of them, and it holds nothing from one turn of that to the next */
     int32_t pin_byte; /* `at`: byte offset in the partition; -1 free */
     int32_t pin_bank; /* `bank`; -1 free */
     int16_t pin_part; /* `parts`; -1 free */

@@ -105,6 +105,8 @@ parse_clauses(ctx *c, cps_tbuf *b)
     }
     if (cps_scan_word(s, "slots"))
         b->slots = (uint16_t)cps_scan_int(s, 1, UINT16_MAX, "a number of slots");
+    if (cps_scan_word(s, "depth"))
+        b->depth = (uint8_t)cps_scan_int(s, 1, UINT8_MAX, "a number of open loops");
     if (cps_scan_word(s, "at"))
         b->pin_byte = (int32_t)cps_scan_int(s, 0, INT32_MAX, "a byte offset");
     if (cps_scan_word(s, "bank"))

@@ -72,6 +72,8 @@ put_decl(const ctx *c, uint32_t id)
         cps_buf_printf(c->out, " ring %u turn %u", b->ring, b->turn);
     if (b->slots)
         cps_buf_printf(c->out, " slots %u", b->slots);
+    if (b->depth)
+        cps_buf_printf(c->out, " depth %u", b->depth);
     if (b->pin_byte >= 0)
         cps_buf_printf(c->out, " at %d", b->pin_byte);
     if (b->pin_bank >= 0)

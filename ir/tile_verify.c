@@ -455,6 +455,50 @@ check_nesting(const cps_tfunc *f, cps_diags *d)
     return true;
 }
 
+// `home`: where the body begins in which each buffer is used, + 1; 0: not used so far.
+static bool
+check_use(const cps_tfunc *f, const cps_tinst *x, uint32_t buf, const uint32_t *body, int n, uint32_t *home,
+          cps_diags *d)
+{
+    const cps_tbuf *b = &f->bufs.data[buf];
+    if (b->depth == 0)
+        return true;
+    if (b->depth > n || (home[buf] && home[buf] != body[b->depth - 1]))
+        FAIL(E5112, "'%s' is used outside the body it is declared in, at depth %d", b->name ? b->name : "", b->depth);
+    home[buf] = body[b->depth - 1];
+    return true;
+}
+
+// Uses of what is declared in a body stay in it.
+static bool
+check_homes(const cps_tfunc *f, cps_diags *d)
+{
+    cps_arena *a = cps_arena_create();
+    uint32_t *home = cps_new_array(a, uint32_t, f->bufs.n), body[MAX_NESTING];
+    bool ok = true;
+    int n = 0;
+    for (uint32_t i = 0; i < f->insts.n; i++) {
+        const cps_tinst *x = &f->insts.data[i];
+        for (int k = 0; k < x->nout + x->nin; k++) {
+            const cps_toper *o = k < x->nout ? &x->out[k] : &x->in[k - x->nout];
+            if (o->kind != CPS_TO_VIEW)
+                continue;
+            const cps_tview *v = &f->views.data[o->id];
+            ok = check_use(f, x, v->buf, body, n, home, d) && ok;
+            if (v->index)
+                ok = check_use(f, x, f->views.data[v->index - 1].buf, body, n, home, d) && ok;
+        }
+        if (x->op == CPS_T_LOOP || x->op == CPS_T_WHEN)
+            body[n++] = i + 1;
+        else if (x->op == CPS_T_ELSE)
+            body[n - 1] = i + 1;
+        else if (x->op == CPS_T_END)
+            n--;
+    }
+    cps_arena_destroy(a);
+    return ok;
+}
+
 static bool
 check_labels(const cps_tfunc *f, cps_diags *d)
 {
@@ -487,7 +531,7 @@ cps_tile_check(const cps_tfunc *f, cps_diags *d)
         return false;
     for (uint32_t i = 0; i < f->insts.n; i++)
         ok = check_inst(f, &f->insts.data[i], d) && ok;
-    return check_labels(f, d) && ok;
+    return ok && check_homes(f, d) && check_labels(f, d);
 }
 
 bool

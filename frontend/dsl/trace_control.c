@@ -309,7 +309,9 @@ body(cps_tracer *t, const cps_ast_body *b, cps_span at, cps_flow *flow)
 
     t->body = ++t->bodies;
     t->depth = 0; // what a body declares lives on
+    t->nest++;
     *flow = cps_eval_body(&t->ev, b, true);
+    t->nest--;
     t->depth = depth;
     t->body = outer;
     if (*flow == CPS_FLOW_BREAK || *flow == CPS_FLOW_CONTINUE || *flow == CPS_FLOW_RETURN) {

@@ -124,6 +124,7 @@ typedef struct cps_tracer {
     cps_xgraph *graph;             /* of the innermost */
     cps_span at;                   /* of the innermost */
     uint32_t body, bodies;         /* hardware body, and how many there were */
+    uint8_t nest;                  /* hardware bodies open, this one included */
     cps_trpipe pipe;
     uint32_t pipes;
     cps_map labels;         /* name -> label id */

@@ -109,6 +109,7 @@ fill_buffer(cps_tracer *t, cps_trstore *x, cps_dtype dt, int nd, const cps_vdim 
                               cps_dtype_name(dt));
     b.ring = cps_tr_ring(t, site, k, &b.turn);
     b.slots = m && m->bufs > 0 ? (uint16_t)m->bufs : 0;
+    b.depth = t->nest;
     if (m) {
         b.pin_byte = (int32_t)m->at;
         b.pin_bank = (int32_t)m->bank;

@@ -135,10 +135,11 @@ exec_direct2d(cps_sim *s, engine *e, insn *i)
     return true;
 }
 
-/* Indices of an indirect transfer: u32, `lanes` partitions of SBUF, partition first. */
+/* Indices of an indirect transfer: u32, `lanes` partitions of SBUF, partition first. `at` gets their
+ * footprint, which the transfer reads: descriptors are made from the list while it is under way. */
 static bool
 indices(cps_sim *s, engine *e, const insn *i, cps_field f, unsigned lanes, unsigned n,
-        uint32_t *out)
+        uint32_t *out, rectvec *at)
 {
     if (s->opts.no_data)
         return run_fault(s, i, CPS_E8307, "the rows of the transfer are named in memory");
@@ -155,7 +156,6 @@ indices(cps_sim *s, engine *e, const insn *i, cps_field f, unsigned lanes, unsig
         s->rep.bounds++;
         return run_fault(s, i, CPS_E8302, "'%s' lies outside SBUF", cps_fields[f].name);
     }
-    // Descriptors are made by the DGE from the index list: the read is the sequencer's.
     for (unsigned k = 0; k < n; k++) {
         opnd one = o;
         one.part = (uint8_t)(o.part + k % lanes);
@@ -165,11 +165,16 @@ indices(cps_sim *s, engine *e, const insn *i, cps_field f, unsigned lanes, unsig
     rect r = opnd_rect(&o);
     if (n % lanes == 0)
         check_read(s, i, &r);
-    if (s->opts.checks & CPS_CHECK_RACES) {
-        e->count++;
-        race_access(s, &r, false, i, e->vc, true);
-    }
+    cps_vec_push(s->run_arena, at, r);
     return true;
+}
+
+// The lists are read before the transfer is complete: its first ring carries them.
+static void
+read_lists(cps_sim *s, block *b, const rectvec *lists)
+{
+    for (uint32_t k = 0; k < lists->n; k++)
+        cps_vec_push(s->run_arena, &b->ring[0].reads, lists->data[k]);
 }
 
 bool
@@ -189,13 +194,14 @@ exec_indirect(cps_sim *s, engine *e, insn *i)
              nt = F(CPS_F_DMA_INDIRECT1D_dst_num_elem);
     unsigned n = CPS_MIN(nf, nt);
     uint32_t si[4096], di[4096];
+    rectvec lists = {0};
     if (n == 0 || n > 4096 || nf != nt || mode > CPS_INDIRECT_DMA_MODE_SRC_DST)
         return run_fault(s, i, CPS_E8305, "%u and %u rows, limit 4096 of each", nf, nt);
     if (mode != CPS_INDIRECT_DMA_MODE_DST &&
-        !indices(s, e, i, CPS_F_DMA_INDIRECT1D_src_idx, lanes, n, si))
+        !indices(s, e, i, CPS_F_DMA_INDIRECT1D_src_idx, lanes, n, si, &lists))
         return false;
     if (mode != CPS_INDIRECT_DMA_MODE_SRC &&
-        !indices(s, e, i, CPS_F_DMA_INDIRECT1D_dst_idx, lanes, n, di))
+        !indices(s, e, i, CPS_F_DMA_INDIRECT1D_dst_idx, lanes, n, di, &lists))
         return false;
     item it = {.op = CPS_DESC_COPY, .from_dtype = CPS_DT_U8, .to_dtype = CPS_DT_U8};
     cps_dtype ft = cps_isa_dtype(F(CPS_F_DMA_INDIRECT1D_in_dtype));
@@ -236,6 +242,7 @@ exec_indirect(cps_sim *s, engine *e, insn *i)
             return false;
     }
     block_close(s, k);
+    read_lists(s, k, &lists);
     dma_submit(s, e, i, k);
     return true;
 }
@@ -305,13 +312,14 @@ exec_gather_transpose(cps_sim *s, engine *e, insn *i)
     unsigned lanes = F(CPS_F_DMA_GATHER_XPOSE_idx_num_active_channels);
     unsigned bound = F(CPS_F_DMA_GATHER_XPOSE_src_idx_bound_reg);
     uint32_t at[4096];
+    rectvec lists = {0};
     if (rows < 1 || rows > 4096 || cols < 1 ||
         rows != (int64_t)cps_isa_get_elem(b, CPS_F_DMA_GATHER_XPOSE_dst_num_elem, 0) ||
         cols != (int64_t)cps_isa_get_elem(b, CPS_F_DMA_GATHER_XPOSE_dst_num_elem, 1))
         return run_fault(s, i, CPS_E8305,
                          "%lld rows of %lld are no transpose of the destination",
                          (long long)rows, (long long)cols);
-    if (!indices(s, e, i, CPS_F_DMA_GATHER_XPOSE_src_idx, lanes, (unsigned)rows, at))
+    if (!indices(s, e, i, CPS_F_DMA_GATHER_XPOSE_src_idx, lanes, (unsigned)rows, at, &lists))
         return false;
     item it = {.op = CPS_DESC_COPY, .from_dtype = CPS_DT_U8, .to_dtype = CPS_DT_U8};
     block *k =
@@ -329,6 +337,7 @@ exec_gather_transpose(cps_sim *s, engine *e, insn *i)
             return false;
     }
     block_close(s, k);
+    read_lists(s, k, &lists);
     dma_submit(s, e, i, k);
     return true;
 }

@@ -557,14 +557,19 @@ prove_submit(cps_sim *s, engine *e, const insn *i, block *b)
 }
 
 void
-prove_access(cps_sim *s, engine *e, const insn *i, const rect *r, bool write, bool approx)
+prove_access(cps_sim *s, engine *e, const insn *i, const rect *r, bool write)
 {
     prover *p = s->prover;
-    p->approx |= approx;
     if (!p->last)
         return;
     e->count = p->pos[e->id];
     race_access(s, r, write, i, e->vc, true);
+}
+
+void
+prove_approx(cps_sim *s)
+{
+    s->prover->approx = true;
 }
 
 bool

@@ -37,8 +37,10 @@ bool fork_next(forks *f); /* to the next path; false: that was the last */
 
 /* In place of dma_submit while a proof is under way. */
 void prove_submit(cps_sim *s, engine *e, const insn *i, block *b);
-/* An access of the sequencer; `approx`: it may touch fewer bytes. */
-void prove_access(cps_sim *s, engine *e, const insn *i, const rect *r, bool write, bool approx);
+/* An access of the sequencer. */
+void prove_access(cps_sim *s, engine *e, const insn *i, const rect *r, bool write);
+/* Some footprint of this proof may hold more than is touched. */
+void prove_approx(cps_sim *s);
 bool prove_known(const cps_sim *s, const engine *e, unsigned reg);
 /* A register was loaded from `r`. */
 void prove_loaded(cps_sim *s, engine *e, unsigned reg, const rect *r);

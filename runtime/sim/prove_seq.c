@@ -79,7 +79,7 @@ seq_memory(cps_sim *s, engine *e, insn *i, uint64_t *writes)
         return false;
     const uint8_t *data = i->b.b + cps_fields[CPS_F_MEM_2D_data].byte;
     for (unsigned k = 0; k < n; k++) {
-        prove_access(s, e, i, &r[k], !load, false);
+        prove_access(s, e, i, &r[k], !load);
         if (load)
             *writes |= BIT(data[k]) | (es == 8 ? BIT(data[k] + 1u) : 0);
         if (load && es == 4)
@@ -172,29 +172,25 @@ dge_rows(cps_sim *s, engine *e, insn *i)
             te = F(CPS_F_DMA_INDIRECT1D_dst_elem_size);
     fe = fe ? fe : 65536;
     te = te ? te : 65536;
-    rect x, from, to;
+    rect list[2], from, to;
+    unsigned lists = 0;
     if (n == 0 || mode > CPS_INDIRECT_DMA_MODE_SRC_DST ||
         !rows_rect(s, e, i, CPS_F_DMA_INDIRECT1D_src, by_src, fe,
                    (int32_t)F(CPS_F_DMA_INDIRECT1D_src_step_elem) * fe, n, &from) ||
         !rows_rect(s, e, i, CPS_F_DMA_INDIRECT1D_dst, by_dst, te,
-                   (int32_t)F(CPS_F_DMA_INDIRECT1D_dst_step_elem) * te, n, &to))
+                   (int32_t)F(CPS_F_DMA_INDIRECT1D_dst_step_elem) * te, n, &to) ||
+        (by_src && !index_rect(s, e, i, CPS_F_DMA_INDIRECT1D_src_idx, lanes, n, &list[lists++])) ||
+        (by_dst && !index_rect(s, e, i, CPS_F_DMA_INDIRECT1D_dst_idx, lanes, n, &list[lists++])))
         return false;
-    if (by_src) {
-        if (!index_rect(s, e, i, CPS_F_DMA_INDIRECT1D_src_idx, lanes, n, &x))
-            return false;
-        bool table = from.space == SP_HBM && s->vars.data[from.var].quiet; // races with nothing
-        prove_access(s, e, i, &x, false, !table);
-    }
-    if (by_dst) {
-        if (!index_rect(s, e, i, CPS_F_DMA_INDIRECT1D_dst_idx, lanes, n, &x))
-            return false;
-        prove_access(s, e, i, &x, false, true);
-    }
+    if (by_dst || from.space != SP_HBM || !s->vars.data[from.var].quiet) // quiet: it races with nothing
+        prove_approx(s);
     // Which DMA engine moves which row depends on the rows: all of them may move all.
     block *b = block_new(s, s->run_arena);
     b->queue = e->id;
     b->semaphore = (uint8_t)F(CPS_F_DMA_INDIRECT1D_semaphore);
     b->increment = (uint8_t)F(CPS_F_DMA_INDIRECT1D_sem_increment);
+    for (unsigned k = 0; k < lists; k++)
+        cps_vec_push(s->run_arena, &b->ring[0].reads, list[k]);
     cps_vec_push(s->run_arena, &b->ring[0].reads, from);
     cps_vec_push(s->run_arena, &b->ring[0].writes, to);
     prove_submit(s, e, i, b);
