@@ -2,6 +2,7 @@
 #include "frontend/cli.h"
 
 #include "frontend/dsl/registry.h"
+#include "kernels/tuned.h"
 #include "runtime/base/file.h"
 #include "runtime/sim/sim.h"
 
@@ -239,6 +240,23 @@ cps_cli_target(cps_cli *c, bool *ok)
     return t;
 }
 
+/* Choices of --tuned for the registry. */
+static bool
+read_tuned(cps_cli *c)
+{
+    const char *path = cps_cli_str(c, CPS_OPT_TUNED, NULL);
+    cps_file f;
+    if (!path)
+        return true;
+    if (!cps_file_open(path, true, &f)) {
+        cps_error(c->diags, CPS_E1001, CPS_NOSPAN, "cannot read '%s': %s", path, strerror(errno));
+        return false;
+    }
+    c->registry->tuned = cps_tuned_parse(c->arena, path, (const char *)f.data, f.n, c->diags);
+    cps_file_close(&f);
+    return c->registry->tuned != NULL;
+}
+
 cps_registry *
 cps_cli_registry(cps_cli *c)
 {
@@ -262,6 +280,10 @@ cps_cli_registry(cps_cli *c)
                 cps_dsl_registry_destroy(c->registry);
                 return c->registry = NULL;
             }
+        }
+        if (c->registry && !read_tuned(c)) {
+            cps_dsl_registry_destroy(c->registry);
+            return c->registry = NULL;
         }
     }
     return c->registry;

@@ -9,6 +9,7 @@
 #include "frontend/neff.h"
 #include "frontend/report.h"
 #include "frontend/slots.h"
+#include "kernels/tuned.h"
 #include "runtime/pkg/package_plan.h"
 
 #include <inttypes.h>
@@ -111,8 +112,7 @@ add_call(pages *p, const char *name, const cps_instance *inst, const char *leaf,
     cps_instance_print(inst, &b);
     a.call = cps_arena_strdup(c->arena, b.data);
     b.n = 0;
-    for (unsigned q = 0; q < cand[k].nconfig; q++)
-        cps_buf_printf(&b, "%s%s=%" PRId64, q ? "," : "", cand[k].config[q].key, cand[k].config[q].i);
+    cps_config_print(&cand[k], &b);
     a.config = cps_arena_strndup(c->arena, b.data, b.n);
     cps_buf_fini(&b);
     a.leaf = cand[k].leaf;
@@ -195,8 +195,8 @@ print_candidates(const cps_instance *inst, const cps_candidate *cand, unsigned n
             continue;
         cps_buf_printf(&b, "  %c %s: %" PRId64 " ns, bound by %s", (int)k == taken ? '*' : '-', x->leaf,
                        x->cost_ns, x->bound);
-        for (unsigned q = 0; q < x->nconfig; q++)
-            cps_buf_printf(&b, "%s%s=%" PRId64, q ? " " : " with ", x->config[q].key, x->config[q].i);
+        cps_buf_puts(&b, x->nconfig ? " with " : "");
+        cps_config_print(x, &b);
         cps_buf_printf(&b, (int)k == taken ? " (%s)\n" : "\n", why);
     }
     fwrite(b.data, 1, b.n, stdout);

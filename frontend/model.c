@@ -6,6 +6,7 @@
 #include "frontend/compile.h"
 #include "frontend/onnx/onnx.h"
 #include "frontend/roof.h"
+#include "kernels/tuned.h"
 #include "lower/lower.h"
 #include "runtime/base/map.h"
 
@@ -364,8 +365,7 @@ add_kernel(cps_cli *c, cps_package *p, const cps_instance *inst, const cps_candi
                      .engines_ns = (int64_t)(roof.engines_ns + 0.5), .bound = roof.bound};
     x.instance = cps_arena_strdup(a, text.data);
     text.n = 0;
-    for (unsigned q = 0; q < k->nconfig; q++)
-        cps_buf_printf(&text, "%s%s=%" PRId64, q ? "," : "", k->config[q].key, k->config[q].i);
+    cps_config_print(k, &text);
     x.config = cps_arena_strndup(a, text.data ? text.data : "", text.n);
     x.name = cps_arena_printf(a, "%s_%u", k->leaf, p->kernels.n);
     bool ok = true;

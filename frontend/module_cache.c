@@ -30,7 +30,8 @@ enum {
     F_OPTION,
     F_KERNELS,
     F_WEIGHTS,
-    F_STAT
+    F_STAT,
+    F_TUNED
 };
 
 /* Options that the result depends on, as they were spelled. */
@@ -136,7 +137,7 @@ put_externals(cps_cache *cache, const cps_sum *model, const cps_buf *names)
     cps_buf_fini(&parts);
 }
 
-/* Sums of the model file and of the files of -I. */
+/* Sums of the model file, of the files of -I and of the one of --tuned. */
 static bool
 sum_inputs(cps_cli *c, const char *path, cps_mcache *mc)
 {
@@ -148,7 +149,8 @@ sum_inputs(cps_cli *c, const char *path, cps_mcache *mc)
         ok = sum_of(cache, c->opt[CPS_OPT_KPATH].data[i], &s);
         cps_vec_push(c->arena, &mc->kernels, s);
     }
-    return ok;
+    mc->has_tuned = cps_cli_has(c, CPS_OPT_TUNED);
+    return ok && (!mc->has_tuned || sum_of(cache, cps_cli_str(c, CPS_OPT_TUNED, ""), &mc->tuned));
 }
 
 /* The components of a compile's key: false when an external file cannot be summed up. */
@@ -182,6 +184,8 @@ key_of(cps_cli *c, const char *path, const cps_target *t, const cps_buf *externa
         }
     for (uint32_t i = 0; i < mc->kernels.n; i++)
         cps_key_field(b, F_KERNELS, mc->kernels.data[i].b, sizeof mc->kernels.data[i].b);
+    if (mc->has_tuned)
+        cps_key_field(b, F_TUNED, mc->tuned.b, sizeof mc->tuned.b);
     mc->key = cps_digest_of(b->data, b->n);
     return true;
 }
@@ -408,7 +412,8 @@ cps_mcache_put(cps_cli *c, cps_mcache *mc, const char *path, const cps_target *t
     cps_buf names = {0};
     bool same = sum_inputs(c, path, &now) &&
                 !memcmp(&now.model, &mc->model, sizeof now.model) &&
-                now.kernels.n == mc->kernels.n;
+                now.kernels.n == mc->kernels.n &&
+                (!now.has_tuned || !memcmp(&now.tuned, &mc->tuned, sizeof now.tuned));
     for (uint32_t i = 0; same && i < now.kernels.n; i++)
         same = !memcmp(&now.kernels.data[i], &mc->kernels.data[i], sizeof(cps_sum));
     for (uint32_t i = 1; same && files && i < files->file.n; i++) {

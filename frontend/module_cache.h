@@ -3,7 +3,7 @@
  * When nothing that a compile read has changed, what it wrote is taken from the cache as it
  * was: no model is decoded, no leaf is parsed. The key's components are everything the result
  * depends on: the build, the target's facts, the options, the name of the model, and a sum over
- * every byte of every file that was read (model, external data, files of -I). A sum costs a
+ * every byte of every file that was read (model, external data, files of -I and --tuned). A sum costs a
  * pass over the file; it is remembered beside what the file system says of the file (device,
  * inode, size, times of change), and is taken from there only when these had stood still for a
  * while before the file was read. Entries hold no weights that the model file holds: pieces of
@@ -30,6 +30,8 @@ typedef struct cps_mcache {
     struct timespec begun;
     cps_sum model;            /* of the model file */
     CPS_VEC(cps_sum) kernels; /* of the files of -I */
+    bool has_tuned;
+    cps_sum tuned;            /* of the file of --tuned */
     cps_buf parts;            /* the key's components */
     cps_digest key;
     CPS_VEC(cps_file) mapped; /* the model's files, then the entries */

@@ -91,8 +91,8 @@ cps_instance_key(const cps_instance *i, cps_buf *parts)
         key_attr(parts, &i->attr[k]);
 }
 
-static void
-print_attr(const cps_attr *x, cps_buf *out)
+void
+cps_attr_print(const cps_attr *x, cps_buf *out)
 {
     cps_buf_printf(out, "%s=", x->key);
     switch (x->kind) {
@@ -139,7 +139,7 @@ cps_instance_print(const cps_instance *i, cps_buf *out)
     sep = "; ";
     for (int k = 0; k < i->nattr; k++) {
         cps_buf_puts(out, sep);
-        print_attr(&i->attr[k], out);
+        cps_attr_print(&i->attr[k], out);
         sep = ", ";
     }
     cps_buf_printf(out, ") on %s", i->target ? i->target->name : "host");

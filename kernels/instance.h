@@ -33,6 +33,8 @@ typedef struct cps_instance {
 void cps_instance_key(const cps_instance *i, cps_buf *parts);
 /* Appends one framed component; callers use ids from 64. */
 void cps_key_field(cps_buf *parts, uint16_t id, const void *bytes, uint32_t n);
+/* "MB=4" */
+void cps_attr_print(const cps_attr *x, cps_buf *out);
 /* "matmul(x bf16[512,512], w bf16[512,512]; act=gelu) on trn2" */
 void cps_instance_print(const cps_instance *i, cps_buf *out);
 

@@ -1,5 +1,5 @@
-/* Selection among candidates (middle-end reference 6.5): a forced leaf or the lowest modelled
- * cost, ties by priority, then by name. */
+/* Selection among candidates (middle-end reference 6.5): a forced leaf, a tuned choice, or the lowest
+ * modelled cost, ties by priority, then by name. */
 #include "kernels/registry.h"
 
 #include <string.h>
@@ -7,6 +7,8 @@
 static bool
 better(const cps_candidate *a, const cps_candidate *b)
 {
+    if (a->tuned != b->tuned)
+        return a->tuned;
     if (a->cost_ns != b->cost_ns)
         return a->cost_ns < b->cost_ns;
     if (a->priority != b->priority)
@@ -36,6 +38,9 @@ cps_registry_pick(const cps_candidate *cand, unsigned n, const char *force, cons
             best = (int)i;
     }
     if (why)
-        *why = force ? "forced" : admitted == 1 ? "only" : "model";
+        *why = force                           ? "forced"
+               : best >= 0 && cand[best].tuned ? "tuned"
+               : admitted == 1                 ? "only"
+                                               : "model";
     return best;
 }

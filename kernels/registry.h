@@ -31,7 +31,16 @@ typedef struct cps_candidate {
     cps_digest digest;       /* text of the leaf's file and of the files it uses */
     uint16_t nconfig;
     cps_attr *config;        /* resolved params, sorted */
+    bool tuned;              /* a file of tuned choices names it, with this config */
 } cps_candidate;
+
+/* A parameter of a leaf for an instance: what a search may vary. */
+typedef struct cps_param {
+    const char *name;
+    uint32_t n;
+    const cps_attr *value;   /* the set, each with key = name */
+    uint32_t dflt;           /* index of the default in it */
+} cps_param;
 
 typedef struct cps_opinfo {
     const char *name, *file;
@@ -71,6 +80,15 @@ struct cps_registry {
     /* All leaves of the op for the target, in stable order, each admitted or with its reasons. */
     unsigned (*candidates)(void *self, cps_arena *a, const cps_instance *i, cps_candidate **out,
                            cps_diags *d);
+    /* One leaf with parameters pinned: admitted so, or with its reasons. False when there is no such leaf
+     * for the op, or its text has errors. */
+    bool (*candidate)(void *self, cps_arena *a, const cps_instance *i, const char *leaf,
+                      const cps_attr *fixed, uint16_t nfixed, cps_candidate *out, cps_diags *d);
+    /* The parameters of a leaf, in its order. False as above. */
+    bool (*params)(void *self, cps_arena *a, const cps_instance *i, const char *leaf, cps_param **out,
+                   uint32_t *n);
+    /* Choices that `candidates` marks, or NULL (kernels/tuned.h). */
+    struct cps_tuned *tuned;
     /* The leaf's tile program for the instance. NULL after diagnostics. */
     cps_tfunc *(*trace)(void *self, cps_arena *a, const cps_instance *i, const cps_candidate *c,
                         int core, cps_diags *d);
@@ -86,8 +104,8 @@ struct cps_registry {
  * `bound` names it. */
 int64_t cps_cost_ns(const cps_target *t, const cps_costs *c, const char **bound);
 
-/* Selection: the lowest modelled cost among the admitted, ties by priority (higher first), then
- * name. `force` names a leaf that must be taken. Index into cand, or -1 (none). */
+/* Selection: what a file of tuned choices names, else the lowest modelled cost among the admitted, ties
+ * by priority (higher first), then name. `force` names a leaf that must be taken. Index into cand, or -1 (none). */
 int cps_registry_pick(const cps_candidate *cand, unsigned n, const char *force, const char **why);
 
 /* The embedded sources: path inside kernels/ ("leaves/softmax.cps"), text, length. */

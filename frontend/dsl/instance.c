@@ -23,7 +23,7 @@ typedef struct walk {
     const cps_attr *fixed;
     uint16_t nfixed;
     const uint32_t *choice; // index into the set of each parameter; NULL: the defaults
-    cps_dsl_param param[MAX_PARAMS];
+    cps_param param[MAX_PARAMS];
     uint32_t nparam;
     uint32_t at[MAX_PARAMS]; // index taken
     cps_candidate *c;
@@ -184,7 +184,7 @@ same_attr(const cps_attr *x, const cps_attr *y)
 }
 
 static bool
-index_in(const cps_dsl_param *p, const cps_attr *x, uint32_t *at)
+index_in(const cps_param *p, const cps_attr *x, uint32_t *at)
 {
     for (uint32_t i = 0; i < p->n; i++)
         if (same_attr(&p->value[i], x)) {
@@ -199,7 +199,7 @@ parameter(walk *w, const cps_ast_clause *k)
 {
     cps_cv set, dflt;
     cps_attr x;
-    cps_dsl_param p = {.name = cps_arena_strdup(w->a, k->name.text)};
+    cps_param p = {.name = cps_arena_strdup(w->a, k->name.text)};
     if (!cps_eval_expr(&w->ev, k->a, &set) || !cps_eval_expr(&w->ev, k->b, &dflt))
         return false;
     int64_t n = cps_cv_count(set);
@@ -518,7 +518,7 @@ cps_dsl_candidate(cps_dsl_set *s, cps_arena *a, const cps_dsl_leaf *leaf, const 
         refuse(&w, "the leaf is not for %s", i->target ? i->target->name : "the host");
     else
         run(&w);
-    if (w.reasons.n && w.nparam) {
+    if (w.reasons.n && w.nparam > nfixed) {
         const char **reason = w.reasons.data;
         uint32_t n = w.reasons.n;
         take(&w, c);
@@ -543,7 +543,7 @@ cps_dsl_candidate(cps_dsl_set *s, cps_arena *a, const cps_dsl_leaf *leaf, const 
 
 bool
 cps_dsl_params(cps_dsl_set *s, cps_arena *a, const cps_dsl_leaf *leaf, const cps_instance *i,
-               cps_dsl_param **out, uint32_t *n)
+               cps_param **out, uint32_t *n)
 {
     const cps_dsl_op *op = cps_dsl_need_op(s, leaf->ast->op.text);
     cps_candidate c = {0};
@@ -553,7 +553,7 @@ cps_dsl_params(cps_dsl_set *s, cps_arena *a, const cps_dsl_leaf *leaf, const cps
     if (ok)
         run(&w);
     *n = w.nparam;
-    *out = cps_new_array(a, cps_dsl_param, w.nparam);
+    *out = cps_new_array(a, cps_param, w.nparam);
     if (w.nparam)
         memcpy(*out, w.param, w.nparam * sizeof **out);
     cps_arena_destroy(w.scratch);

@@ -52,15 +52,9 @@ bool cps_dsl_candidate(cps_dsl_set *s, cps_arena *a, const cps_dsl_leaf *leaf,
                        const cps_instance *i, const cps_attr *fixed, uint16_t nfixed,
                        cps_candidate *c, cps_diags *d);
 
-/* The parameters of a leaf for an instance: names, sets, defaults; for the tuner. */
-typedef struct cps_dsl_param {
-    const char *name;
-    uint32_t n;
-    const cps_attr *value; /* the set, each with key = name */
-    uint32_t dflt;         /* index of the default in it */
-} cps_dsl_param;
+/* The parameters of a leaf for an instance, for a search. */
 bool cps_dsl_params(cps_dsl_set *s, cps_arena *a, const cps_dsl_leaf *leaf, const cps_instance *i,
-                    cps_dsl_param **out, uint32_t *n);
+                    cps_param **out, uint32_t *n);
 
 /* The shapes a leaf says it is tested at. */
 typedef struct cps_dsl_case {

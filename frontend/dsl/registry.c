@@ -6,6 +6,7 @@
 #include "frontend/dsl/instance.h"
 #include "frontend/dsl/trace.h"
 #include "kernels/index.h"
+#include "kernels/tuned.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -273,7 +274,38 @@ candidates(void *self, cps_arena *a, const cps_instance *i, cps_candidate **out,
         cps_vec_push(a, &list, c);
     }
     *out = list.data;
+    if (r->api.tuned)
+        cps_tuned_apply(r->api.tuned, &r->api, a, i, list.data, list.n, d);
     return list.n;
+}
+
+// The leaf of that name when it implements the instance's operator.
+static const cps_dsl_leaf *
+leaf_of(reg *r, const cps_instance *i, const char *name)
+{
+    for (uint32_t k = 0; k < r->leaves.n; k++) {
+        const cps_kernel_def *def = &r->leaves.data[k];
+        if (cps_streq(def->name, name))
+            return cps_streq(def->op, i->op) && load(r, def->source) ? cps_dsl_find_leaf(r->set, name) : NULL;
+    }
+    return NULL;
+}
+
+static bool
+candidate(void *self, cps_arena *a, const cps_instance *i, const char *name, const cps_attr *fixed,
+          uint16_t nfixed, cps_candidate *out, cps_diags *d)
+{
+    reg *r = self;
+    const cps_dsl_leaf *l = leaf_of(r, i, name);
+    return l && cps_dsl_candidate(r->set, a, l, i, fixed, nfixed, out, d);
+}
+
+static bool
+params(void *self, cps_arena *a, const cps_instance *i, const char *name, cps_param **out, uint32_t *n)
+{
+    reg *r = self;
+    const cps_dsl_leaf *l = leaf_of(r, i, name);
+    return l && cps_dsl_params(r->set, a, l, i, out, n);
 }
 
 static cps_tfunc *
@@ -427,6 +459,8 @@ cps_dsl_registry_create(cps_arena *a, cps_diags *d)
                             .make = make,
                             .infer = infer,
                             .candidates = candidates,
+                            .candidate = candidate,
+                            .params = params,
                             .trace = trace,
                             .body = body,
                             .calls = calls,

@@ -47,7 +47,7 @@ for args, code in [
 r = copse("kernel", "run", "matmul", "--dims", "M=4,K=4", "--message-format", "json")
 line = json.loads(r.stderr.decode().split("\n")[0])
 check(line["severity"] == "error" and line["code"].startswith("E"), f"{line}")
-for c in ("compile", "run", "kernel", "explain", "opt", "asm", "dis", "sim", "cache", "list-operators", "targets",
+for c in ("compile", "run", "kernel", "explain", "opt", "asm", "dis", "sim", "cache", "list-operators", "targets", "tune",
           "isa", "version", "help"):
     r = copse(c, "--help")
     check(r.returncode == 0 and b"usage: copse" in r.stdout, f"{c} --help")

@@ -6,6 +6,7 @@
 #include "frontend/dsl/registry.h"
 #include "ir/build.h"
 #include "ir/tile.h"
+#include "kernels/tuned.h"
 #include "runtime/base/file.h"
 #include "runtime/base/npy.h"
 #include "runtime/pkg/neff_pack.h"
@@ -201,5 +202,19 @@ seed_json(cps_arena *a, cps_buf *out)
     (void)a;
     cps_buf_puts(out,
                  "{\"a\": [1, -2.5e3, true, null, \"x\\u00e9\\n\"], \"b\": {\"c\": {}}}\n");
+    return true;
+}
+
+bool
+seed_tuned(cps_arena *a, cps_buf *out)
+{
+    cps_tuned *t = cps_tuned_new(a, "seed.tuned");
+    cps_tuned_row row = {.call = "softmax(x bf16[512,2048]) on trn2", .leaf = "softmax_rows",
+                         .config = "slots=3", .ns = 12345, .ns_without = 13000};
+    cps_tuned_put(t, &row);
+    row.call = "rope(x bf16[1,64,2,64]; interleaved=false) on trn1, 2 cores";
+    row.config = "";
+    cps_tuned_put(t, &row);
+    cps_tuned_print(t, out);
     return true;
 }
