@@ -94,9 +94,10 @@ add(pages *p, cps_account *a, const cps_kbin *bin, const cps_instance *inst, con
     return ok;
 }
 
-/* The account of a call, of the leaf that is chosen for it (`leaf`: must be that one; may be NULL). */
+/* The account of a call of a model as decided there (`pick`), or of an operator (`leaf`: that one; NULL:
+ * the one chosen). */
 static bool
-add_call(pages *p, const char *name, const cps_instance *inst, const char *leaf, const char *said)
+add_call(pages *p, const char *name, const cps_instance *inst, const char *leaf, const cps_decision *pick)
 {
     cps_cli *c = p->c;
     cps_candidate *cand;
@@ -104,7 +105,9 @@ add_call(pages *p, const char *name, const cps_instance *inst, const char *leaf,
     unsigned n;
     cps_compiled bin;
     cps_account a = {.kernel = name, .target = inst->target, .has_roof = true};
-    int k = cps_choose(c, inst, leaf, &cand, &n, &why);
+    int k = cps_choose(c, inst, pick ? pick->leaf : leaf, &cand, &n, &why);
+    if (k >= 0)
+        cps_take_decision(c->arena, &cand[k], pick);
     if (k < 0 || !cps_roof_of(cps_cli_registry(c), c->arena, inst, &a.roof, c->diags) ||
         !cps_compile_kernel(c, c->arena, inst, &cand[k], &bin))
         return false;
@@ -116,7 +119,7 @@ add_call(pages *p, const char *name, const cps_instance *inst, const char *leaf,
     a.config = cps_arena_strndup(c->arena, b.data, b.n);
     cps_buf_fini(&b);
     a.leaf = cand[k].leaf;
-    a.why = said ? said : why;
+    a.why = pick && pick->why ? pick->why : why;
     if (!name)
         a.kernel = a.leaf;
     return add(p, &a, bin.kbin, inst, &cand[k]);
@@ -287,7 +290,7 @@ explain_model(cps_cli *c, const char *path, const cps_target *t)
         ok = cps_model_calls(c, &m, t, &call, &n);
         for (unsigned k = 0; ok && k < n; k++)
             if (wanted(&p, call[k].name))
-                ok = add_call(&p, call[k].name, &call[k].inst, call[k].leaf, call[k].why);
+                ok = add_call(&p, call[k].name, &call[k].inst, NULL, call[k].pick);
         ok = end(&p, ok);
     } else if (ok) {
         ok = cps_model_explain(c, &m, t, json, &b);

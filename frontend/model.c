@@ -432,13 +432,30 @@ cps_kernel_package(cps_cli *c, const cps_instance *i, const cps_candidate *k, co
     return p;
 }
 
+void
+cps_take_decision(cps_arena *a, cps_candidate *k, const cps_decision *pick)
+{
+    if (!pick || !pick->nconfig)
+        return;
+    k->config = NULL;
+    k->nconfig = 0;
+    for (uint32_t q = 0; q < pick->nconfig; q++)
+        cps_attr_put(a, &k->config, &k->nconfig, pick->config[q]);
+}
+
 /* What makes two calls one kernel. */
 static void
-kernel_id(const cps_instance *inst, const char *leaf, char hex[65])
+kernel_id(const cps_instance *inst, const cps_decision *pick, char hex[65])
 {
-    cps_buf parts = {0};
+    cps_buf parts = {0}, said = {0};
     cps_instance_key(inst, &parts);
-    cps_key_field(&parts, 64, leaf ? leaf : "", (uint32_t)(leaf ? strlen(leaf) : 0));
+    cps_buf_puts(&said, pick ? pick->leaf : "");
+    for (uint32_t k = 0; pick && k < pick->nconfig; k++) {
+        cps_buf_putc(&said, ' ');
+        cps_attr_print(&pick->config[k], &said);
+    }
+    cps_key_field(&parts, 64, said.n ? said.data : "", (uint32_t)said.n);
+    cps_buf_fini(&said);
     cps_digest same = cps_digest_of(parts.data, parts.n);
     cps_buf_fini(&parts);
     cps_digest_hex(&same, hex);
@@ -455,7 +472,7 @@ add_step(builder *b, const cps_node *n)
     const char *leaf = n->pick ? n->pick->leaf : NULL;
     // Equal calls share a kernel: the instance and its leaf are looked up before anything is done.
     char hex[65];
-    kernel_id(&inst, leaf, hex);
+    kernel_id(&inst, n->pick, hex);
     bool fresh;
     uint64_t *at = cps_map_at_str(&b->made, hex, &fresh);
     if (fresh) {
@@ -464,7 +481,10 @@ add_step(builder *b, const cps_node *n)
         unsigned nc;
         int k = cps_choose(b->c, &inst, leaf, &cand, &nc, &why);
         cps_compiled bin;
-        if (k < 0 || !cps_compile_kernel(b->c, a, &inst, &cand[k], &bin))
+        if (k < 0)
+            return false;
+        cps_take_decision(a, &cand[k], n->pick);
+        if (!cps_compile_kernel(b->c, a, &inst, &cand[k], &bin))
             return false;
         bin.hit ? b->hits++ : b->misses++;
         *at = b->p->kernels.n;
@@ -630,13 +650,12 @@ cps_model_calls(cps_cli *c, cps_model *m, const cps_target *t, cps_call **out, u
             continue;
         if (!cps_lower_instance(&o, c->arena, f, x, &k.inst, c->diags))
             return false;
-        k.leaf = x->pick ? x->pick->leaf : NULL;
-        k.why = x->pick ? x->pick->why : NULL;
-        kernel_id(&k.inst, k.leaf, hex);
+        k.pick = x->pick;
+        kernel_id(&k.inst, x->pick, hex);
         uint64_t *at = cps_map_at_str(&made, hex, &fresh);
         if (fresh) {
             *at = all.n;
-            k.name = cps_arena_printf(c->arena, "%s_%u", k.leaf ? k.leaf : k.inst.op, all.n);
+            k.name = cps_arena_printf(c->arena, "%s_%u", x->pick ? x->pick->leaf : k.inst.op, all.n);
             cps_vec_push(c->arena, &all, k);
         }
         all.data[*at].times++;

@@ -35,7 +35,7 @@ bool cps_model_explain(cps_cli *c, cps_model *m, const cps_target *t, bool json,
  * is a kernel of cps_model_compile's package, with that name. The model itself is not changed. */
 typedef struct cps_call {
     const char *name;   /* of the kernel */
-    const char *leaf, *why;
+    const cps_decision *pick; /* or NULL */
     cps_instance inst;
     unsigned times;     /* steps */
 } cps_call;
@@ -50,6 +50,9 @@ int64_t *cps_package_bounds(cps_cli *c, const cps_package *p);
 /* Tolerance of a whole model against the reference: by the narrowest float of its graph (2e-2 for
  * 16-bit, 1e-3 for fp32 on a NeuronCore, 1e-4 on the host). */
 double cps_model_rtol(const cps_module *m, const char *on);
+
+/* Gives the candidate of the decided leaf the parameters of the decision (NULL: nothing was decided). */
+void cps_take_decision(cps_arena *a, cps_candidate *k, const cps_decision *pick);
 
 /* One compiled kernel as a package of one step, its operator's body as the reference graph. */
 struct cps_compiled;

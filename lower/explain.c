@@ -55,11 +55,12 @@ taken(const entry *x, const cps_candidate *c)
 }
 
 static void
-config_text(const cps_candidate *c, cps_buf *out)
+config_text(const cps_attr *x, uint32_t n, cps_buf *out)
 {
-    for (unsigned i = 0; i < c->nconfig; i++)
-        cps_buf_printf(out, "%s%s=%" PRId64, i ? " " : " with ", c->config[i].key,
-                       c->config[i].i);
+    for (uint32_t i = 0; i < n; i++) {
+        cps_buf_puts(out, i ? " " : " with ");
+        cps_attr_print(&x[i], out);
+    }
 }
 
 static void
@@ -79,7 +80,10 @@ print_text(const entries *e, cps_buf *out)
                 cps_buf_printf(out, "  %c %s: %" PRId64 " ns, bound by %s",
                                taken(x, c) ? '*' : '-', c->leaf, c->cost_ns,
                                c->bound ? c->bound : "nothing");
-                config_text(c, out);
+                if (taken(x, c) && x->pick->nconfig)
+                    config_text(x->pick->config, x->pick->nconfig, out);
+                else
+                    config_text(c->config, c->nconfig, out);
                 if (taken(x, c) && x->pick->why)
                     cps_buf_printf(out, " (%s)", x->pick->why);
                 cps_buf_putc(out, '\n');

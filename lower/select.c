@@ -23,15 +23,27 @@ typedef struct decided {
 } decided;
 
 typedef struct state {
-    cps_map at; // instance text (and forced leaf) -> index + 1 of all
+    cps_map at; // instance text (and forced leaf with parameters) -> index + 1 of all
     CPS_VEC(decided) all;
 } state;
 
-static bool
-decide(cps_lower *l, cps_module *m, const cps_instance *inst, const char *force, decided *out)
+// The parameters that a decision of the graph's text names, where they are still those of the leaf's text.
+static void
+take_config(cps_lower *l, cps_module *m, const cps_instance *inst, const cps_decision *said, cps_candidate *k)
 {
     cps_registry *r = l->o->registry;
-    const char *why = NULL;
+    cps_candidate c;
+    if (!said->nconfig || !cps_digest_eq(&said->digest, &k->digest))
+        return;
+    if (r->candidate(r->self, m->arena, inst, k->leaf, said->config, (uint16_t)said->nconfig, &c, l->d) && c.ok)
+        *k = c;
+}
+
+static bool
+decide(cps_lower *l, cps_module *m, const cps_instance *inst, const cps_decision *said, decided *out)
+{
+    cps_registry *r = l->o->registry;
+    const char *why = NULL, *force = said ? said->leaf : NULL;
     // An arena of the module: the decision's texts live as long as the graph.
     out->n = r->candidates(r->self, m->arena, inst, &out->cand, l->d);
     if (cps_diags_errors(l->d))
@@ -39,6 +51,8 @@ decide(cps_lower *l, cps_module *m, const cps_instance *inst, const char *force,
     int k = cps_registry_pick(out->cand, out->n, force, &why);
     if (k < 0)
         return true;
+    if (said)
+        take_config(l, m, inst, said, &out->cand[k]);
     const cps_candidate *c = &out->cand[k];
     out->pick = cps_new(m->arena, cps_decision);
     *out->pick = (cps_decision){.leaf = c->leaf,
@@ -65,17 +79,21 @@ decide_all(cps_lower *l, cps_module *m, state *s, unsigned *left)
                 continue;
             if (!cps_lower_instance(l->o, l->arena, f, n, &inst, l->d))
                 return false;
-            const char *force = n->pick ? n->pick->leaf : NULL;
+            const cps_decision *said = n->pick;
             cps_buf b = {0};
             cps_instance_print(&inst, &b);
-            if (force)
-                cps_buf_printf(&b, " by %s", force);
+            if (said)
+                cps_buf_printf(&b, " by %s", said->leaf);
+            for (uint32_t q = 0; said && q < said->nconfig; q++) {
+                cps_buf_putc(&b, ' ');
+                cps_attr_print(&said->config[q], &b);
+            }
             bool fresh;
             uint64_t *at = cps_map_at_str(&s->at, b.data, &fresh);
             cps_buf_fini(&b);
             if (fresh) {
                 decided d = {.from = n->from};
-                if (!decide(l, m, &inst, force, &d))
+                if (!decide(l, m, &inst, said, &d))
                     return false;
                 cps_vec_push(l->arena, &s->all, d);
                 *at = s->all.n;

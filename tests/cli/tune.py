@@ -167,6 +167,24 @@ for more, want in (([], "m0"), (["--tuned", f"{TMP}/m.tuned"], "m1"), ([], "m0")
     copse("compile", *model, "-o", f"{TMP}/again", *more)
     check(tree(f"{TMP}/again") == tree(f"{TMP}/{want}"), f"the cache gave another package than {want}")
 
+# A lowered graph's text carries leaf and parameters: it compiles to the same kernels without the file.
+PRODUCT = ["--dims", "M=512,K=512,N=512", "--target", "trn1"]
+graph, lowered, its = f"{TMP}/g.cir", f"{TMP}/l.cir", f"{TMP}/g.tuned"
+with open(graph, "wb") as f:
+    f.write(copse("kernel", "run", "matmul", *PRODUCT, "--emit", "graph").stdout)
+r = copse("tune", graph, "--target", "trn1", "-o", its)
+check(r.returncode == 0 and len(rows(its)) == 1, f"{r.stderr.decode()}")
+r = copse("opt", graph, "--target", "trn1", "--tuned", its, "-o", lowered)
+check(read(lowered).count('why "tuned"') == 1, r.stderr.decode() + read(lowered))
+kernels = []
+for k, args in enumerate([[lowered], [graph, "--tuned", its], [graph]]):
+    r = copse("compile", *args, "--target", "trn1", "-o", f"{TMP}/g{k}")
+    check(r.returncode == 0, r.stderr.decode())
+    kernels.append(tree(f"{TMP}/g{k}/kernels"))
+check(kernels[0] == kernels[1] != kernels[2], "kernels of the lowered graph, tuned, untuned")
+r = copse("explain", lowered, "--target", "trn1")
+check(rows(its)[0][2].replace(",", " ").encode() in r.stdout, r.stdout.decode())
+
 # A worker that dies takes the search with it, and the file stays as it was.
 before = read(tuned)
 p = subprocess.Popen([COPSE, "tune", "attention", "--dims", "B=8,Sq=2048,Bkv=8,Skv=2048,d=64", "-o", tuned, "-j", "2"],
