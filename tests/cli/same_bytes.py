@@ -1,4 +1,5 @@
-"""Same input, same bytes: packages compiled in different folders, clocks, locales and environments."""
+"""Same input, same bytes: packages compiled in different folders, clocks, locales and environments, and kernels twenty
+times each with other threads, memory contents and places in memory."""
 import glob, shutil
 from util import *
 
@@ -21,4 +22,20 @@ for target in ("trn2", "trn1", "host"):
     for f in x:
         check(x.get(f) == y.get(f), f"{target}: {f} differs")
         check(TMP.encode() not in x[f], f"{target}: {f} holds a path")
+
+# What malloc hands out, how large the environment is (which moves the stack), and where the program is loaded.
+fixed = ["setarch", "-R"] if subprocess.run(["setarch", "-R", "true"], capture_output=True).returncode == 0 else []
+KERNELS = [("matmul", "M=300,K=200,N=700"), ("softmax", "T=300,N=500"), ("attention", "B=2,Sq=200,Bkv=1,Skv=300,d=64"),
+           ("rmsnorm_quant", "T=200,H=300")]
+for op, dims in KERNELS:
+    want = None
+    for k in range(20):
+        env = dict(os.environ, MALLOC_PERTURB_=str(37 * k % 256), FILLER="x" * (997 * k), MALLOC_ARENA_MAX=str(1 + k % 3))
+        r = subprocess.run((fixed if k % 2 else []) + [COPSE, "kernel", "compile", op, "--dims", dims, "-o", f"{TMP}/k", "--no-cache",
+                           "-j", str(1 + k % 4)], capture_output=True, env=env)
+        check(r.returncode == 0, f"{op}, run {k}: {r.stderr.decode()}")
+        got = tree(f"{TMP}/k")
+        shutil.rmtree(f"{TMP}/k", ignore_errors=True)
+        want = want or got
+        check(len(got) > 2 and got == want, f"{op}, run {k}: other bytes than the first run's")
 done()

@@ -17,7 +17,7 @@ enum { KG_TERMS = 8 };
 
 /* A value as the op and as the leaf name it. */
 typedef struct kg_term {
-    char op[96], leaf[64];
+    char op[32], leaf[32];
 } kg_term;
 
 typedef struct kg_scope {
@@ -37,6 +37,7 @@ typedef struct kernel_gen {
     const char *yt;  /* type of y */
     bool fp32;       /* no value is rounded below fp32 on the way */
     bool second;     /* a second result: the largest of each row */
+    bool staged;     /* a pipeline, which chooses its slots itself */
 } kernel_gen;
 
 static inline unsigned
@@ -78,7 +79,7 @@ static inline const char *
 kg_bufs(kernel_gen *g)
 {
     static const char *const some[] = {" bufs 1", " bufs 2", " bufs 3"};
-    return kg_pick(g, 2) ? "" : some[kg_pick(g, 3)];
+    return kg_pick(g, 2) || g->staged ? "" : some[kg_pick(g, 3)];
 }
 
 /* ---- expressions, in both dialects ---- */
@@ -161,7 +162,8 @@ kg_expr(kernel_gen *g, const kg_scope *s, kg_pair *p, int depth)
     }
 }
 
-/* An expression over a tile, which holds at least one tile; held to [-4, 4] so that nothing overflows on. */
+/* Values are fp32 in both texts: a cast of what has the type already rounds nothing in an op.
+ * An expression over a tile, which holds at least one tile; held to [-4, 4] so that nothing overflows on. */
 static inline kg_pair
 kg_tree(kernel_gen *g, const kg_scope *s, int depth)
 {
@@ -197,16 +199,19 @@ static inline void
 kg_load(kernel_gen *g, const char *to, const char *from, const char *rows, const char *dim, const char *cols, int ncols)
 {
     cps_buf *b = &g->body;
-    switch (kg_pick(g, 4)) {
-    case 0: // in column pieces
+    switch (kg_pick(g, 5)) {
+    case 0: // by a procedure, whose names are its own
+        cps_buf_printf(b, "        sbuf %s[%s, %s]: %s.dtype%s;\n        fetch(%s, %s[%s, :]);\n", to, dim, cols, from, kg_bufs(g), to, from, rows);
+        break;
+    case 1: // in column pieces
         cps_buf_printf(b, "        sbuf %s[%s, %s]: %s.dtype%s;\n", to, dim, cols, from, kg_bufs(g));
         cps_buf_printf(b, "        for c in tiles(%s, %d) { %s[:, c] <- %s[%s, c]; }\n", cols, 1 + (int)kg_pick(g, (unsigned)ncols),
                        to, from, rows);
         break;
-    case 1: // converted on the way
+    case 2: // converted on the way
         cps_buf_printf(b, "        sbuf %s[%s, %s]: fp32%s <- %s[%s, :];\n", to, dim, cols, kg_bufs(g), from, rows);
         break;
-    case 2: // through a copy
+    case 3: // through a copy
         cps_buf_printf(b, "        sbuf %s_in[%s, %s]%s <- %s[%s, :];\n", to, dim, cols, kg_bufs(g), from, rows);
         cps_buf_printf(b, "        sbuf %s[%s, %s]: %s.dtype%s = %s_in%s;\n", to, dim, cols, from, kg_bufs(g), to, kg_engine(g));
         break;
@@ -228,18 +233,18 @@ kg_first(kernel_gen *g, const char *rows, const char *dim, const char *t, bool n
     } else {
         kg_load(g, "xt", "x", rows, dim, "K", g->K);
     }
-    kg_add(s.tile, &s.tiles, g->R ? "x[ids, :]" : "x", "xt");
+    kg_add(s.tile, &s.tiles, g->R ? "cast(x[ids, :], fp32)" : "cast(x, fp32)", "xt");
     if (kg_pick(g, 2)) {
         kg_load(g, "vt", "v", rows, dim, "K", g->K);
-        kg_add(s.tile, &s.tiles, "v", "vt");
+        kg_add(s.tile, &s.tiles, "cast(v, fp32)", "vt");
     }
     if (kg_pick(g, 2)) {
         cps_buf_puts(&g->top, kg_pick(g, 2) ? "    sbuf ht[all, K] <- h;\n" : "    sbuf ht[all, K]: fp32 <- h;\n");
-        kg_add(s.tile, &s.tiles, "h", "ht");
+        kg_add(s.tile, &s.tiles, "cast(h, fp32)", "ht");
     }
     if (kg_pick(g, 2)) {
         cps_buf_printf(b, "        sbuf st[%s, 1]%s <- s[%s, :];\n", dim, kg_bufs(g), rows);
-        kg_add(s.column, &s.columns, "s", "st");
+        kg_add(s.column, &s.columns, "cast(s, fp32)", "st");
     }
     kg_pair p = kg_tree(g, &s, (int)kg_pick(g, 3));
     bool late = norm && kg_pick(g, 2); // rounded before the norm, or after it
@@ -264,16 +269,23 @@ kg_first(kernel_gen *g, const char *rows, const char *dim, const char *t, bool n
     }
 }
 
-/* at: the transposed rows, K folded on the partitions. */
+/* at: the transposed rows, K folded on the partitions, by the tensor engine or from HBM by DMA. */
 static inline void
-kg_turn(kernel_gen *g, const char *dim, const char *t)
+kg_turn(kernel_gen *g, const char *rows, const char *dim, const char *t, bool scratch)
 {
     cps_buf *b = &g->body;
-    cps_buf_printf(b, "        sbuf at[K by P, %s]: %s%s;\n", dim, t, kg_bufs(g));
+    // Both ways draw as often: a loop and the rows behind it compute the same.
+    bool dma = kg_pick(g, 2) && scratch && kg_narrow(t) && !g->v2;
+    const char *bufs[2] = {kg_bufs(g), kg_bufs(g)}, *copy = kg_pick(g, 2) ? " on dve" : "";
+    if (dma && *dim == 'm') { // a place in a register goes with plain copies only
+        cps_buf_printf(b, "        sbuf at[K by P, %s]: %s%s <- kept[%s, :]';\n", dim, t, bufs[0], rows);
+        return;
+    }
+    cps_buf_printf(b, "        sbuf at[K by P, %s]: %s%s;\n", dim, t, bufs[0]);
     cps_buf_printf(b,
                    "        for k in tiles(K, P) {\n            psum turned[k, %s]: transposed(a2.dtype)%s = a2[:, k]';\n"
                    "            at[k, :] = turned%s;\n        }\n",
-                   dim, kg_bufs(g), kg_pick(g, 2) ? " on dve" : "");
+                   dim, bufs[1], copy);
 }
 
 /* Columns `n` of the result, from sums in PSUM or from a2. */
@@ -297,15 +309,15 @@ kg_last(kernel_gen *g, const char *rows, const char *dim, bool product, bool kep
     }
     if (kg_pick(g, 2)) {
         cps_buf_printf(b, "        sbuf ut[%s, n]%s <- u[%s, n];\n", dim, kg_bufs(g), rows);
-        kg_add(s.tile, &s.tiles, "u", "ut");
+        kg_add(s.tile, &s.tiles, "cast(u, fp32)", "ut");
     }
     if (kg_pick(g, 2)) {
         cps_buf_puts(&g->top, "    sbuf gt[all, N] <- g;\n");
-        kg_add(s.tile, &s.tiles, "g", "gt[:, n]");
+        kg_add(s.tile, &s.tiles, "cast(g, fp32)", "gt[:, n]");
     }
     if (kg_pick(g, 3) == 0) {
         cps_buf_printf(b, "        sbuf rt[%s, 1]%s <- r[%s, :];\n", dim, kg_bufs(g), rows);
-        kg_add(s.column, &s.columns, "r", "rt");
+        kg_add(s.column, &s.columns, "cast(r, fp32)", "rt");
     }
     kg_pair p = kg_tree(g, &s, (int)kg_pick(g, 3));
     cps_buf_printf(&g->op, "    let z = %s;\n    y = cast(z, %s);\n", p.op.data, g->yt);
@@ -340,12 +352,16 @@ kg_piece(kernel_gen *g, cps_rng from, const char *rows, const char *dim)
     g->fp32 = !kg_narrow(t) && !kg_narrow(g->yt);
     g->second = kg_pick(g, 3) == 0;
     int nt = kg_pick(g, 2) ? 1 + (int)kg_pick(g, 64) : 128 + (int)kg_pick(g, 385);
+    if (g->staged)
+        cps_buf_puts(&g->body, "    stage first {\n");
     kg_first(g, rows, dim, t, norm, scratch);
     if (product) {
-        kg_turn(g, dim, t);
+        kg_turn(g, rows, dim, t, scratch);
         if (kept)
             cps_buf_printf(&g->top, "    sbuf wt[K by P, N]: %s <- w;\n", t);
     }
+    if (g->staged)
+        cps_buf_puts(&g->body, "    }\n    stage last {\n");
     if (g->second)
         cps_buf_printf(&g->body, "        sbuf most[%s, 1]: fp32%s;\n", dim, kg_bufs(g));
     cps_buf_printf(&g->body, "        for n in tiles(N, %d) {\n", nt);
@@ -353,6 +369,8 @@ kg_piece(kernel_gen *g, cps_rng from, const char *rows, const char *dim)
     cps_buf_puts(&g->body, "        }\n");
     if (g->second)
         cps_buf_printf(&g->body, "        top[%s, :] <- most;\n", rows);
+    if (g->staged)
+        cps_buf_puts(&g->body, "    }\n");
     if (!product)
         g->N = g->K;
 }
@@ -369,11 +387,13 @@ kernel_gen_make(kernel_gen *g, const char *target, uint64_t seed, uint64_t index
     g->M = 1 + (int)kg_pick(g, kg_pick(g, 2) ? 40 : 300);
     g->K = 1 + (int)kg_pick(g, kg_pick(g, 2) ? 40 : 260);
     g->N = 1 + (int)kg_pick(g, kg_pick(g, 2) ? 40 : 200);
-    g->R = kg_pick(g, 4) == 0 ? 2 + (int)kg_pick(g, 100) : 0;
+    // A gather writes odd rows of 2-byte elements by a record for each, of which there are 256 at most.
+    g->R = kg_pick(g, 4) == 0 && g->K <= 256 ? 2 + (int)kg_pick(g, 100) : 0;
     g->mt = rows[kg_pick(g, cps_countof(rows))];
     for (size_t i = 0; i < cps_countof(dt); i++)
         dt[i] = kg_type(g, false);
     bool loop = kg_pick(g, 4) == 0 && g->M >= g->mt;
+    g->staged = !loop && kg_pick(g, 4) == 0;
     snprintf(dim, sizeof dim, "%d", g->mt);
     snprintf(at, sizeof at, "ds(i * %d, %d)", g->mt, g->mt);
     cps_rng from = g->r;
@@ -384,13 +404,13 @@ kernel_gen_make(kernel_gen *g, const char *target, uint64_t seed, uint64_t index
     }
     kg_piece(g, from, "m", "m");
     if (!loop)
-        cps_buf_printf(&whole, "    for m in tiles(M, %d) {\n%s    }\n", g->mt, g->body.data);
+        cps_buf_printf(&whole, "    for m in tiles(M, %d)%s {\n%s    }\n", g->mt, g->staged ? " pipelined" : "", g->body.data);
     else if (g->M % g->mt)
         cps_buf_printf(&whole, "    for m in tiles(%d..M, %d) {\n%s    }\n", g->M / g->mt * g->mt, g->mt, g->body.data);
     cps_buf_puts(&g->top, ""); // never NULL
     cps_buf_printf(&g->src,
                    "op k(x[%s, K], w[K, N], u[M, N], v[M, K], g[N], h[K], s[M, 1], r[M, 1], ids[M]: i32) -> y[M, N]: %s%s {\n%s}\n"
-                   "leaf k_leaf for k on trn1, trn2, trn3 {\n    cases (M: 1);\n%s%s}\n",
+                   "fn fetch(xt, from) { xt <- from; }\nleaf k_leaf for k on trn1, trn2, trn3 {\n    cases (M: 1);\n%s%s}\n",
                    g->R ? "R" : "M", g->yt, g->second ? ", top[M, 1]: fp32" : "", g->op.data, g->top.data, whole.data);
     snprintf(g->operands, sizeof g->operands, "%s[%d,%d] %s[%d,%d] %s[%d,%d] %s[%d,%d] %s[%d] %s[%d] %s[%d,1] fp32[%d,1] i32[%d]",
              dt[0], g->R ? g->R : g->M, g->K, dt[1], g->K, g->N, dt[2], g->M, g->N, dt[3], g->M, g->K, dt[4], g->N, dt[5],
