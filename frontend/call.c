@@ -1,6 +1,8 @@
 /* A call of an operator out of the command line: --dims, --dtype, --with, --attr and the cores. */
 #include "frontend/call.h"
 
+#include "kernels/tuned.h"
+
 #include <string.h>
 
 /* "a=1,b=2" or "a,b" cut at commas into names and values. */
@@ -67,4 +69,46 @@ cps_cli_call(cps_cli *c, const char *op, const cps_target *t, cps_instance *out)
     int cores = cps_cli_cores(c, t, &ok);
     return ok && r->make(r->self, c->arena, op, ndim, dim, size, dtype, nwith, with, nattr, akey,
                          atext, t, cores, out, c->diags);
+}
+
+bool
+cps_cli_pin(cps_cli *c, const cps_instance *i, cps_candidate *k)
+{
+    cps_registry *r = cps_cli_registry(c);
+    cps_buf said = {0};
+    cps_param *p;
+    uint32_t np;
+    cps_attr *fixed;
+    uint16_t nfixed;
+    const char *why = NULL;
+    if (!c->opt[CPS_OPT_PARAM].n)
+        return true;
+    for (uint32_t q = 0; q < c->opt[CPS_OPT_PARAM].n; q++)
+        cps_buf_printf(&said, "%s%s", q ? "," : "", c->opt[CPS_OPT_PARAM].data[q]);
+    const char *config = cps_arena_strndup(c->arena, said.n ? said.data : "", said.n);
+    cps_buf_fini(&said);
+    if (!cps_cli_has(c, CPS_OPT_LEAF)) {
+        cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'--param %s' is of a leaf: name it with --leaf", config);
+        return false;
+    }
+    if (!r->params(r->self, c->arena, i, k->leaf, &p, &np))
+        return false;
+    if (!cps_config_parse(c->arena, config, p, np, &fixed, &nfixed, &why)) {
+        cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'--param %s': %s", config, why);
+        for (uint32_t q = 0; q < np; q++) {
+            cps_buf b = {0};
+            for (uint32_t v = 0; v < p[q].n; v++) {
+                cps_buf_puts(&b, v ? ", " : "");
+                cps_attr_print(&p[q].value[v], &b);
+            }
+            cps_note(c->diags, CPS_NOSPAN, "of %s", b.data);
+            cps_buf_fini(&b);
+        }
+        return false;
+    }
+    if (r->candidate(r->self, c->arena, i, k->leaf, fixed, nfixed, k, c->diags) && k->ok)
+        return true;
+    cps_error(c->diags, CPS_E2401, CPS_NOSPAN, "leaf '%s' does not take --param %s: %s", k->leaf, config,
+              k->nreasons ? k->reason[0] : "its text has errors");
+    return false;
 }

@@ -108,7 +108,7 @@ add_call(pages *p, const char *name, const cps_instance *inst, const char *leaf,
     int k = cps_choose(c, inst, pick ? pick->leaf : leaf, &cand, &n, &why);
     if (k >= 0)
         cps_take_decision(c->arena, &cand[k], pick);
-    if (k < 0 || !cps_roof_of(cps_cli_registry(c), c->arena, inst, &a.roof, c->diags) ||
+    if (k < 0 || (!pick && !cps_cli_pin(c, inst, &cand[k])) || !cps_roof_of(cps_cli_registry(c), c->arena, inst, &a.roof, c->diags) ||
         !cps_compile_kernel(c, c->arena, inst, &cand[k], &bin))
         return false;
     cps_buf b = {0};
@@ -222,7 +222,7 @@ explain_op(cps_cli *c, const char *op, const cps_target *t)
             return CPS_USAGE;
         }
         int k = cps_choose(c, &inst, leaf, &cand, &n, &why);
-        if (k < 0)
+        if (k < 0 || !cps_cli_pin(c, &inst, &cand[k]))
             return cps_cli_failed(c);
         print_candidates(&inst, cand, n, k, why);
         return CPS_OK;

@@ -234,7 +234,7 @@ run(cps_cli *c)
         unsigned n = 0;
         const char *why = NULL;
         int k = cps_choose(c, &inst, cps_cli_str(c, CPS_OPT_LEAF, NULL), &cand, &n, &why);
-        if (k < 0)
+        if (k < 0 || !cps_cli_pin(c, &inst, &cand[k]))
             return cps_cli_failed(c);
         rep.leaf = cand[k].leaf;
         rtol = cand[k].rtol;
@@ -324,7 +324,7 @@ compile(cps_cli *c)
     unsigned n;
     int k = cps_choose(c, &inst, cps_cli_str(c, CPS_OPT_LEAF, NULL), &cand, &n, &why);
     cps_compiled bin;
-    if (k < 0 || !cps_compile_kernel(c, c->arena, &inst, &cand[k], &bin))
+    if (k < 0 || !cps_cli_pin(c, &inst, &cand[k]) || !cps_compile_kernel(c, c->arena, &inst, &cand[k], &bin))
         return cps_cli_failed(c);
     cps_package *p = cps_kernel_package(c, &inst, &cand[k], why, &bin);
     double t1 = cps_now_ms();

@@ -179,10 +179,9 @@ value_of(const cps_param *p, const char *s, size_t n)
     return found;
 }
 
-/* The parameters that a row names; *why when they are not those of the leaf. */
-static bool
-fixed_of(cps_arena *a, const char *config, const cps_param *p, uint32_t np, cps_attr **out, uint16_t *n,
-         const char **why)
+bool
+cps_config_parse(cps_arena *a, const char *config, const cps_param *p, uint32_t np, cps_attr **out,
+                 uint16_t *n, const char **why)
 {
     *out = NULL;
     *n = 0;
@@ -192,15 +191,13 @@ fixed_of(cps_arena *a, const char *config, const cps_param *p, uint32_t np, cps_
         for (uint32_t k = 0; k < np && !x; k++)
             x = value_of(&p[k], s, len);
         if (!x) {
-            *why = cps_arena_printf(a, "the leaf has no parameter value '%.*s'", (int)len, s);
+            *why = cps_arena_printf(a, "the leaf has no parameter value '%.*s' here", (int)len, s);
             return false;
         }
         cps_attr_put(a, out, n, *x);
         s += len + (s[len] == ',');
     }
-    if (*n != np)
-        *why = "the leaf has other parameters";
-    return *n == np;
+    return true;
 }
 
 /* The candidate a row stands for, or why it cannot be used. */
@@ -223,8 +220,11 @@ resolve(const cps_tuned_row *row, cps_registry *r, cps_arena *a, const cps_insta
         return "the target's description has changed";
     if (!cps_digest_eq(&row->leaf_digest, &cand[at].digest))
         return cps_arena_printf(a, "the text of leaf '%s' has changed", row->leaf);
-    if (!r->params(r->self, a, i, row->leaf, &p, &np) || !fixed_of(a, row->config, p, np, &fixed, &nfixed, &why))
+    if (!r->params(r->self, a, i, row->leaf, &p, &np) ||
+        !cps_config_parse(a, row->config, p, np, &fixed, &nfixed, &why))
         return why ? why : "the leaf has errors";
+    if (nfixed != np)
+        return "the leaf has other parameters";
     if (!r->candidate(r->self, a, i, row->leaf, fixed, nfixed, &c, d) || !c.ok)
         return cps_arena_printf(a, "leaf '%s' refuses it: %s", row->leaf, c.nreasons ? c.reason[0] : "an error");
     c.tuned = true;

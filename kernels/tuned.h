@@ -43,6 +43,11 @@ void cps_tuned_print(const cps_tuned *t, cps_buf *out);
 /* "MB=4,WB=2" of a candidate's parameters. */
 void cps_config_print(const cps_candidate *c, cps_buf *out);
 
+/* The parameters that such a text names, as values of the sets `p`. False with the reason in *why when one
+ * is none of them. Memory from `a`. */
+bool cps_config_parse(cps_arena *a, const char *config, const cps_param *p, uint32_t np, cps_attr **out,
+                      uint16_t *n, const char **why);
+
 /* Marks the candidate that the file names for the instance, with its parameters in place of the modelled
  * ones. A row that cannot be used is reported once (W1115) and changes nothing. */
 void cps_tuned_apply(cps_tuned *t, cps_registry *r, cps_arena *a, const cps_instance *i,

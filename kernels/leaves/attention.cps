@@ -167,10 +167,12 @@ leaf attention_stream for attention on trn1, trn2, trn3 {
     where !present(mask) || B % Bm == 0 : "heads must be whole groups of mask rows";
     param QB in {128, 256, 512, 1024} = 512;                    // queries whose state stays on chip
     param SEC in {512, 1024, 2048} = 1024;                      // keys of a section
+    param ZB in {2, 3} = 2;                                     // rows of scores
+    param scaler in {"act", "dve"} = "act";                     // who takes scores out of PSUM
     let size = bytes(q.dtype);
     let G = B / Bkv;
     where 2 * SEC / 128 * (2 * d + 1) * size + 2 * SEC * ceil_div(d, 128) * size + QB / 128 * G * (d + 3) * 4 * 2
-          + G * (d + QB * ceil_div(d, 128)) * size * 2 + SEC * (8 + 4 * size) + (present(mask) ? 8 * SEC : 0) + 2048 <= sbuf.partition * 7 / 8
+          + G * (d + QB * ceil_div(d, 128)) * size * 2 + SEC * (4 * ZB + 4 * size) + (present(mask) ? 8 * SEC : 0) + 2048 <= sbuf.partition * 7 / 8
         : "a section of keys and values and the state of a block of queries must stay on chip";
     let pairs = B * Sq * Skv * (causal ? 0.5 : 1.0);
     cost pe: pairs * (2 * ceil_div(d, 128) + 1) / 128 * target.pe_passes(q.dtype), act: 2 * pairs / 128, dve: 3 * pairs / 128,
@@ -204,12 +206,13 @@ leaf attention_stream for attention on trn1, trn2, trn3 {
                 let fresh = clip(visible(i, Skv, causal, window), 0, before).size == 0;
                 let n = live.size;
                 if (present(mask)) { sbuf mk[all, n]: fp32 bufs 2 <- mask[(h0 + h) / (B / Bm), live.start:live.end]; }
-                sbuf z[i, n]: fp32 bufs 2;
+                sbuf z[i, n]: fp32 bufs ZB;
                 for j in tiles(live, 512) {
                     let (lo, hi) = (j.start - live.start, j.end - live.start);
                     psum p[i, j.size]: fp32 bufs 2;
                     for c in tiles(d, 128) { p += qt[c, h, i]' @ kt[c, 0, j.start - s.start:j.end - s.start]; }
-                    if (present(mask)) { z[:, lo:hi] = p * scale + mk[:, lo:hi]; } else { z[:, lo:hi] = p * scale on act; }
+                    if (present(mask)) { z[:, lo:hi] = p * scale + mk[:, lo:hi]; } else if (scaler == "act") { z[:, lo:hi] = p * scale on act; }
+                    else { z[:, lo:hi] = p * scale on dve; }
                     hide(z[:, lo:hi], i, j, causal, window);
                 }
                 sbuf neg[i, 1]: fp32 bufs 2 = -max(z, axis: free);

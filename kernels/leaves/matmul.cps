@@ -66,13 +66,13 @@ fn turn_piece(dst, piece, folds) {
 }
 
 // One block of x^T on chip: xt[kb, mb] receives x[mb, kb] with its axes swapped, a k tile or a group of them at a time.
-fn load_strip(xt, x, mb, kb) {
+fn load_strip(xt, x, mb, kb, ahead = 3) {
     if (x.inner == 0 || bytes(x.dtype) == 2 && target.dma_transpose) {
         xt[kb, mb] <- x[mb, kb]';                               // K-major storage: a plain copy; else one DMA transpose
         return;
     }
     for m in tiles(mb, 128) {
-        sbuf rows[m, kb]: x.dtype bufs 3 <- x[m, kb];
+        sbuf rows[m, kb]: x.dtype bufs ahead <- x[m, kb];
         turn(xt, rows, m, kb);
     }
 }
@@ -88,12 +88,14 @@ leaf matmul_banks for matmul on trn1, trn2, trn3 {
     let wide = M <= 128 ? 1 : M <= 256 ? 2 : direct ? 4 : 3;
     param MB in {1, 2, 3, 4} = wide;                            // row tiles of a strip
     param WB in {2, 3, 4, 6} = 4;                               // loads of w in flight
+    param XB in {3, 4} = 3;                                     // loads of rows of x that turn on the PE
+    param OB in {3, 4} = 3;                                     // finished rows on their way out
     let NT = min(N, round_up(ceil_div(N, ceil_div(N, 512)), 2));    // equal columns: a narrow last tile would cost as much
     let side = min((direct ? 8 : 6) / MB, ceil_div(N, NT));     // banks of a row tile; two serve transposes
     let NB = min(side * NT, N);
     let KB = max(1, (M <= 128 ? 2 : 8) / size);                 // k tiles of a load: about 1 MiB
     let folds = ceil_div(K, 128);
-    let rest = 2 * folds * min(MB * 128, M) * size + 5 * NB * bytes(y.dtype) + (few ? K : direct ? 0 : 3 * KB * 128) * size + 2048;
+    let rest = 2 * folds * min(MB * 128, M) * size + (OB + 2) * NB * bytes(y.dtype) + (few ? K : direct ? 0 : XB * KB * 128) * size + 2048;
     let keep = M > MB * 128 && rest + folds * N * size <= sbuf.partition;   // w stays on chip
     where rest + (keep ? folds * N : WB * KB * NB) * size <= sbuf.partition : "two strips of 128*MB rows of x must fit one partition beside w";
 
@@ -122,14 +124,14 @@ leaf matmul_banks for matmul on trn1, trn2, trn3 {
                 if (!keep) { sbuf ws[kb by 128, nb]: w.dtype bufs WB; let wt = ws; } else { let wt = wk; }
                 if (mb.first && nb.first) {                     // the first products wait for a tile each, not for a group
                     for k in tiles(kb, 128) {
-                        if (!few) { load_strip(xt, x, mb, k); }
+                        if (!few) { load_strip(xt, x, mb, k, XB); }
                         wt[k, nb] <- w[k, nb];
                         for m in tiles(mb, 128), n in tiles(nb, NT) {
                             acc[0:m.size, m.index, n.index, 0:n.size] += xt[k, m]' @ wt[k, n];
                         }
                     }
                 } else {
-                    if (nb.first) { load_strip(xt, x, mb, kb); }
+                    if (nb.first) { load_strip(xt, x, mb, kb, XB); }
                     if (mb.first || !keep) { wt[kb, nb] <- w[kb, nb]; }
                     for m in tiles(mb, 128), n in tiles(nb, NT), k in tiles(kb, 128) {
                         acc[0:m.size, m.index, n.index, 0:n.size] += xt[k, m]' @ wt[k, n];
@@ -141,7 +143,7 @@ leaf matmul_banks for matmul on trn1, trn2, trn3 {
                 for m in tiles(mb, 128), n in tiles(nb, NT) { acc[0:m.size, m.index, n.index, 0:n.size] += ones[:, 0:m.size]' @ b[:, n]; }
             }
             for m in tiles(mb, 128) {
-                sbuf o[m, nb]: y.dtype bufs 3;
+                sbuf o[m, nb]: y.dtype bufs OB;
                 if (present(residual)) { sbuf r[m, nb] bufs 2 <- residual[m, nb]; }
                 for q in tiles(nb, ceil_div(side, 2) * NT) {
                     for n in tiles(q, NT) {

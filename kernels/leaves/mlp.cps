@@ -8,9 +8,10 @@ leaf mlp_tokens for mlp on trn1, trn2, trn3 {
     param TB in {128, 256, 512} = 512;                          // tokens of a block
     param IB in {128, 256, 512} = 256;                          // hidden columns of a load
     param KB in {1, 2, 4, 8} = 4;                               // rows of w_down in a load, in tiles of 128
+    param DB in {2, 3, 4} = 2;                                  // such loads in flight
     let size = bytes(x.dtype);
     let tokens = min(TB, T);
-    where (2 * ceil_div(H, 128) + ceil_div(I, 128)) * tokens * size + 4 * ceil_div(H, 128) * min(IB, I) * size + 2 * KB * 512 * size
+    where (2 * ceil_div(H, 128) + ceil_div(I, 128)) * tokens * size + 4 * ceil_div(H, 128) * min(IB, I) * size + DB * KB * 512 * size
           + (size == 2 && target.dma_transpose ? 0 : 2 * H * size) + tokens * 8 + 1024 * size + 4096 <= sbuf.partition
         : "a block of tokens and its hidden activations must stay on chip";
     cost pe: T * 3 * H * I / (128 * 128) * target.pe_passes(x.dtype) + ceil_div(T, TB) * 3 * H * I / 128,
@@ -37,7 +38,7 @@ leaf mlp_tokens for mlp on trn1, trn2, trn3 {
         for n in tiles(H, 512), t in tiles(tb, 128) {
             psum acc[t, n]: fp32 bufs 2;
             for kb in tiles(I, KB * 128) {
-                sbuf wd[kb by 128, n] bufs 2 <- w_down[kb, n];
+                sbuf wd[kb by 128, n] bufs DB <- w_down[kb, n];
                 for i in tiles(kb, 128) { acc += mid[i, t]' @ wd[i, n]; }
             }
             y[t, n] <- acc bufs 2;

@@ -125,6 +125,7 @@ leaf gather_rows_dma for gather_rows on trn1, trn2, trn3 {
 leaf cumsum_rows for cumsum on trn1, trn2, trn3 {
     where x.dtype in {bf16, fp16, fp32} : "x must be bf16, fp16 or fp32";
     param C in {512, 1024, 2048, 4096} = 2048;
+    param ahead in {0, 1, 2} = 0;                               // further tiles on their way in and out
     cost dve: ceil_div(B, P) * 2 * N, hbm: bytes(x) + bytes(y);
     tolerance x.dtype == fp32 ? 1e-4 : 1e-2, 1e-5;
     cases (B: 128, N: 2048), (B: 1, N: 256), (B: 129, N: 5000), (B: 3, N: 1, dtype: fp32);
@@ -133,8 +134,8 @@ leaf cumsum_rows for cumsum on trn1, trn2, trn3 {
     for b in tiles(B, P) across cores {
         sbuf carry[b, 1]: fp32 = 0;
         for c in tiles(N, C) {
-            sbuf xc[b, c] bufs 3 <- x[b, c];
-            sbuf yc[b, c]: fp32 bufs 2 = scan(one[:, 0:c.size] * prev + xc, init: carry);   // DVE tensor_tensor_scan
+            sbuf xc[b, c] bufs 3 + ahead <- x[b, c];
+            sbuf yc[b, c]: fp32 bufs 2 + ahead = scan(one[:, 0:c.size] * prev + xc, init: carry);   // DVE tensor_tensor_scan
             if (!c.last) { carry = yc[:, c.size - 1:c.size]; }
             y[b, c] <- yc;
         }

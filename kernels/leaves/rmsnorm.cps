@@ -3,7 +3,8 @@
 leaf rmsnorm_rows for rmsnorm on trn1, trn2, trn3 {             // one pass: the row tile stays on chip
     where x.dtype in {bf16, fp16, fp32} : "x must be bf16, fp16 or fp32";
     param bufs_x in 2..4 = 3;                                   // how far loads run ahead
-    where H * (bufs_x * bytes(x.dtype) + 4 * bytes(y.dtype) + bytes(gamma.dtype) + 4) + 256 <= sbuf.partition
+    param bufs_y in {2, 3, 4} = 2;                              // rows of y on their way out
+    where H * (bufs_x * bytes(x.dtype) + (bufs_y + 2) * bytes(y.dtype) + bytes(gamma.dtype) + 4) + 256 <= sbuf.partition
         : "the rows of x and y, gamma, the norm and the squares must fit one partition";
     let turns = bytes(y.dtype) == 2 ? 1 : 2;                    // cycles of a tensor_tensor element
     cost act: ceil_div(T, P) * (target.gen >= 3 ? 1 : 2) * (H + 2 * 64), dve: ceil_div(T, P) * (turns + (target.gen >= 3 ? 0.25 : 0)) * H,
@@ -19,7 +20,7 @@ leaf rmsnorm_rows for rmsnorm on trn1, trn2, trn3 {             // one pass: the
         sbuf r[t, 1]: fp32 bufs 2 = rsqrt(ss * (1.0 / H) + eps);    // one activation on [P, 1]
         sbuf n[t, H]: y.dtype bufs 2;                           // in the type of y: 16-bit operands are twice as fast
         if (target.gen >= 3) { n = xt * r; } else { n = xt * r on act; }
-        y[t, :] <- n * g[0:t.size, :] bufs 2;                   // DVE tensor_tensor, one DMA
+        y[t, :] <- n * g[0:t.size, :] bufs bufs_y;                   // DVE tensor_tensor, one DMA
     }
 }
 

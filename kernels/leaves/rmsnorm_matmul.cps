@@ -8,12 +8,13 @@ leaf rmsnorm_matmul_banks for rmsnorm_matmul on trn1, trn2, trn3 {
     let direct = size == 2 && target.dma_transpose;
     param MB in {1, 2, 3, 4} = M <= 128 ? 1 : M <= 256 ? 2 : direct ? 4 : 3;    // row tiles of a strip
     param WB in {2, 3, 4, 6} = 4;                               // loads of w in flight
+    param XB in {3, 4} = 3;                                     // loads of rows of x that turn on the PE
     let NT = min(N, round_up(ceil_div(N, ceil_div(N, 512)), 2));    // equal columns
     let side = min((direct ? 8 : 6) / MB, ceil_div(N, NT));     // banks of a row tile; two serve transposes
     let NB = min(side * NT, N);
     let KB = 8 / size;                                          // k tiles of a load
     let folds = ceil_div(K, 128);
-    let rest = (2 * folds * min(MB * 128, M) + 2 * K) * size + 5 * NB * bytes(y.dtype) + (direct ? 0 : 3 * KB * 128 * size) + folds * 4 + 2048;
+    let rest = (2 * folds * min(MB * 128, M) + 2 * K) * size + 5 * NB * bytes(y.dtype) + (direct ? 0 : XB * KB * 128 * size) + folds * 4 + 2048;
     let keep = M > MB * 128 && rest + folds * N * size <= sbuf.partition;   // w stays on chip
     where rest + (keep ? folds * N : WB * KB * NB) * size <= sbuf.partition : "two strips of 128*MB rows of x and two rows of x must fit one partition beside w";
 
@@ -34,7 +35,7 @@ leaf rmsnorm_matmul_banks for rmsnorm_matmul on trn1, trn2, trn3 {
                 if (!keep) { sbuf ws[kb by 128, nb]: w.dtype bufs WB; let wt = ws; } else { let wt = wk; }
                 if (mb.first && nb.first) {                     // the first products wait for a tile each, not for a group
                     for k in tiles(kb, 128) {
-                        load_strip(xt, x, mb, k);
+                        load_strip(xt, x, mb, k, XB);
                         wt[k, nb] <- w[k, nb];
                         if (present(gamma)) { xt[k, mb] = xt[k, mb] * g[k]; }
                         for m in tiles(mb, 128), n in tiles(nb, NT) {
@@ -42,7 +43,7 @@ leaf rmsnorm_matmul_banks for rmsnorm_matmul on trn1, trn2, trn3 {
                         }
                     }
                 } else {
-                    if (nb.first) { load_strip(xt, x, mb, kb); }
+                    if (nb.first) { load_strip(xt, x, mb, kb, XB); }
                     if (mb.first || !keep) { wt[kb, nb] <- w[kb, nb]; }
                     if (nb.first && present(gamma)) { for k in tiles(kb, 128) { xt[k, mb] = xt[k, mb] * g[k]; } }
                     for m in tiles(mb, 128), n in tiles(nb, NT), k in tiles(kb, 128) {

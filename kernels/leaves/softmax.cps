@@ -2,7 +2,7 @@
 
 leaf softmax_rows for softmax on trn1, trn2, trn3 {             // one pass: a row tile stays on chip
     where x.dtype in {bf16, fp16, fp32} : "x must be bf16, fp16 or fp32";
-    param slots in {2, 3, 4} = 4;                          // how far loads and stores run ahead
+    param slots in {2, 3, 4, 6} = 4;                       // how far loads and stores run ahead
     where N * slots * (bytes(x.dtype) + 2 * bytes(y.dtype)) + 256 <= sbuf.partition : "rows of x, the exponentials and y must fit one partition";
     cost act: ceil_div(T, P) * (N + 128), dve: ceil_div(T, P) * (N / (x.dtype == bf16 ? 2 : 1) + N / (bytes(y.dtype) == 2 && target.gen >= 3 ? 4 : 1) + 128),
          hbm: bytes(x) + bytes(y);
