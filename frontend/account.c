@@ -54,8 +54,8 @@ peak_bytes_per_ns(const cps_account *a)
     return a->timed.cores > 1 ? 2 * CPS_MIN(rate, a->target->hbm_pair_bytes_per_ns) : rate;
 }
 
-/* The roof that binds: what the mathematics must compute, what it must move, or the passes that the
- * operator declares as the least of an engine. */
+/* The roof that binds: what the mathematics must compute, what it must move, or the passes that
+ * the operator declares as the least of an engine. */
 static const char *
 binding_roof(const cps_account *a)
 {
@@ -79,8 +79,11 @@ put_roof(const cps_account *a, double ns, cps_buf *out)
     }
     cps_buf_printf(out, "  time %.3f us, roof %.3f us (%s): %.1f %% of it reached\n", ns / 1e3,
                    roof_ns(a) / 1e3, binding_roof(a), 100 * part(roof_ns(a), ns));
-    cps_buf_printf(out, "  %" PRId64 " flop, %" PRId64 " bytes, %.2f flop/byte; moving the bytes alone %.3f us\n",
-                   a->roof.flops, a->roof.bytes, part((double)a->roof.flops, (double)a->roof.bytes),
+    cps_buf_printf(out,
+                   "  %" PRId64 " flop, %" PRId64
+                   " bytes, %.2f flop/byte; moving the bytes alone %.3f us\n",
+                   a->roof.flops, a->roof.bytes,
+                   part((double)a->roof.flops, (double)a->roof.bytes),
                    (double)a->roof.bytes / peak_bytes_per_ns(a) / 1e3);
 }
 
@@ -90,11 +93,13 @@ cps_account_text(const cps_account *a, cps_buf *out)
     double ns = (double)a->timed.time_ps / 1e3;
     cps_buf_printf(out, "%s%s%s", a->kernel, *a->call ? ": " : "", a->call);
     if (*a->leaf)
-        cps_buf_printf(out, "\n  leaf %s (%s)%s%s", a->leaf, a->why, *a->config ? " with " : "", a->config);
+        cps_buf_printf(out, "\n  leaf %s (%s)%s%s", a->leaf, a->why, *a->config ? " with " : "",
+                       a->config);
     cps_buf_putc(out, '\n');
     put_roof(a, ns, out);
     if (a->timed.zeros)
-        cps_buf_puts(out, "  its control depends on data: the figures are of a run with zeros\n");
+        cps_buf_puts(out,
+                     "  its control depends on data: the figures are of a run with zeros\n");
     for (unsigned k = 0; k < a->timed.cores; k++) {
         cps_sim *s = cps_sim_group_core(a->timed.group, k);
         cps_sim_account x;
@@ -105,19 +110,25 @@ cps_account_text(const cps_account *a, cps_buf *out)
                        100 * part((double)x.binding_ps, (double)x.time_ps));
         cps_sim_tables(s, out);
     }
-    cps_buf_puts(out, a->nchanges ? "  changes that would help most, each with what a simulated run says:\n"
-                                  : "  no single change would gain half a percent\n");
+    cps_buf_puts(out,
+                 a->nchanges
+                     ? "  changes that would help most, each with what a simulated run says:\n"
+                     : "  no single change would gain half a percent\n");
     for (unsigned k = 0; k < a->nchanges; k++) {
         const cps_change *x = &a->change[k];
         cps_buf_printf(out, "    %u. %s\n", k + 1, x->action);
         if (x->file && x->share < 1)
-            cps_buf_printf(out, "       at %s:%u, which has %.0f %% of that time\n", x->file, x->line,
-                           100 * x->share);
+            cps_buf_printf(out, "       at %s:%u, which has %.0f %% of that time\n", x->file,
+                           x->line, 100 * x->share);
         else if (x->file)
             cps_buf_printf(out, "       at %s:%u\n", x->file, x->line);
-        cps_buf_printf(out, "       %s: %.0f ns less (%.1f %%)\n", x->run, (double)x->saves_ps / 1e3,
+        cps_buf_printf(out, "       %s: %.0f ns less (%.1f %%)\n", x->run,
+                       (double)x->saves_ps / 1e3,
                        100 * part((double)x->saves_ps, (double)a->timed.time_ps));
     }
+    if (!a->has_leaf)
+        cps_buf_puts(out, "  of a compiled kernel; of its operator or model, further buffers "
+                          "are tried as well\n");
 }
 
 /* ---- JSON ---- */
@@ -165,7 +176,8 @@ json_by_engine(cps_jsonw *w, const char *key, const cps_sim_part *p, unsigned n,
     cps_jsonw_key(w, key);
     cps_jsonw_obj(w, false);
     for (unsigned k = 0; k < n; k++) {
-        const char *engine = wait ? p[k].kind : p[k].engine, *kind = wait ? p[k].engine : p[k].kind;
+        const char *engine = wait ? p[k].kind : p[k].engine,
+                   *kind = wait ? p[k].engine : p[k].kind;
         const char *before = !k ? NULL : wait ? p[k - 1].kind : p[k - 1].engine;
         if (!before || strcmp(before, engine)) {
             if (before)
@@ -216,6 +228,8 @@ cps_account_json(const cps_account *a, cps_jsonw *w)
 {
     double ns = (double)a->timed.time_ps / 1e3;
     cps_jsonw_obj(w, false);
+    cps_jsonw_key(w, "buffers_tried");
+    cps_jsonw_bool(w, a->has_leaf);
     cps_jsonw_put_str(w, "call", a->call);
     json_changes(a, w);
     cps_jsonw_put_str(w, "config", a->config);

@@ -13,18 +13,19 @@ typedef struct cps_change {
     const char *action; /* in the author's terms */
     const char *run;    /* what was simulated to find out */
     int64_t saves_ps;
-    const char *file;   /* the source line it concerns, or NULL */
+    const char *file; /* the source line it concerns, or NULL */
     uint32_t line;
-    double share;       /* that line's part of the time concerned, 0 to 1; 1 for a declaration */
+    double share; /* that line's part of the time concerned, 0 to 1; 1 for a declaration */
 } cps_change;
 
 typedef struct cps_account {
     const char *kernel, *leaf, *why, *call;
-    const char *config;  /* "MB=4,WB=2" */
+    const char *config; /* "MB=4,WB=2" */
     const cps_target *target;
-    bool has_roof;       /* a kernel's folder alone does not know its mathematics */
+    bool has_leaf; /* it was made here: buffers were tried too */
+    bool has_roof; /* a kernel's folder alone does not know its mathematics */
     cps_roof roof;
-    cps_timed timed;     /* a run with records */
+    cps_timed timed; /* a run with records */
     unsigned nchanges;
     cps_change change[CPS_CHANGES]; /* most worth first */
 } cps_account;

@@ -1,4 +1,5 @@
-/* A call of an operator out of the command line: --dims, --dtype, --with, --attr and the cores. */
+/* A call of an operator out of the command line: --dims, --dtype, --with, --attr and the cores.
+ */
 #include "frontend/call.h"
 
 #include "kernels/tuned.h"
@@ -13,8 +14,8 @@ pairs(cps_cli *c, const char *s, const char **name, const char **value, int *n)
         size_t len = strcspn(s, ",");
         const char *eq = memchr(s, '=', len);
         if (*n == 64 || !len || (value && !eq)) {
-            cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'%.*s' is not of the form %s",
-                      (int)len, s, value ? "NAME=VALUE" : "NAME");
+            cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'%.*s' is not of the form %s", (int)len,
+                      s, value ? "NAME=VALUE" : "NAME");
             return false;
         }
         name[*n] = cps_arena_strndup(c->arena, s, eq ? (size_t)(eq - s) : len);
@@ -52,8 +53,8 @@ cps_cli_call(cps_cli *c, const char *op, const cps_target *t, cps_instance *out)
     for (int k = 0; k < ndim; k++)
         if (!cps_parse_int(value[k], strlen(value[k]), &size[k]) || size[k] < 1 ||
             size[k] > (int64_t)1 << 40) {
-            cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'--dims %s=%s': a dimension is a positive integer",
-                      dim[k], value[k]);
+            cps_error(c->diags, CPS_E1104, CPS_NOSPAN,
+                      "'--dims %s=%s': a dimension is a positive integer", dim[k], value[k]);
             return false;
         }
     for (uint32_t k = 0; k < c->opt[CPS_OPT_ATTR].n; k++)
@@ -67,8 +68,8 @@ cps_cli_call(cps_cli *c, const char *op, const cps_target *t, cps_instance *out)
     }
     bool ok = true;
     int cores = cps_cli_cores(c, t, &ok);
-    return ok && r->make(r->self, c->arena, op, ndim, dim, size, dtype, nwith, with, nattr, akey,
-                         atext, t, cores, out, c->diags);
+    return ok && r->make(r->self, c->arena, op, ndim, dim, size, dtype, nwith, with, nattr,
+                         akey, atext, t, cores, out, c->diags);
 }
 
 bool
@@ -88,7 +89,8 @@ cps_cli_pin(cps_cli *c, const cps_instance *i, cps_candidate *k)
     const char *config = cps_arena_strndup(c->arena, said.n ? said.data : "", said.n);
     cps_buf_fini(&said);
     if (!cps_cli_has(c, CPS_OPT_LEAF)) {
-        cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'--param %s' is of a leaf: name it with --leaf", config);
+        cps_error(c->diags, CPS_E1104, CPS_NOSPAN,
+                  "'--param %s' is of a leaf: name it with --leaf", config);
         return false;
     }
     if (!r->params(r->self, c->arena, i, k->leaf, &p, &np))
@@ -108,7 +110,7 @@ cps_cli_pin(cps_cli *c, const cps_instance *i, cps_candidate *k)
     }
     if (r->candidate(r->self, c->arena, i, k->leaf, fixed, nfixed, k, c->diags) && k->ok)
         return true;
-    cps_error(c->diags, CPS_E2401, CPS_NOSPAN, "leaf '%s' does not take --param %s: %s", k->leaf, config,
-              k->nreasons ? k->reason[0] : "its text has errors");
+    cps_error(c->diags, CPS_E2401, CPS_NOSPAN, "leaf '%s' does not take --param %s: %s",
+              k->leaf, config, k->nreasons ? k->reason[0] : "its text has errors");
     return false;
 }

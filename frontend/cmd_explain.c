@@ -1,5 +1,5 @@
-/* copse explain: why each leaf was chosen, of a model or of one operator; and with --cycles where the
- * simulated time of each kernel goes and what would help. */
+/* copse explain: why each leaf was chosen, of a model or of one operator; and with --cycles
+ * where the simulated time of each kernel goes and what would help. */
 #include "frontend/account.h"
 #include "frontend/block.h"
 #include "frontend/call.h"
@@ -30,7 +30,9 @@ typedef struct pages {
 static void
 begin(cps_cli *c, pages *p)
 {
-    *p = (pages){.c = c, .json = cps_cli_has(c, CPS_OPT_JSON), .only = cps_cli_str(c, CPS_OPT_KERNEL, NULL)};
+    *p = (pages){.c = c,
+                 .json = cps_cli_has(c, CPS_OPT_JSON),
+                 .only = cps_cli_str(c, CPS_OPT_KERNEL, NULL)};
     cps_jsonw_init(&p->w, &p->out);
     if (!p->json)
         return;
@@ -67,19 +69,25 @@ wanted(pages *p, const char *kernel)
     return yes;
 }
 
-/* The account of a binary. With `inst` and `k` it was made from a leaf, and buffers are tried too. */
+/* The account of a binary. With `inst` and `k` it was made from a leaf, and buffers are tried
+ * too. */
 static bool
-add(pages *p, cps_account *a, const cps_kbin *bin, const cps_instance *inst, const cps_candidate *k)
+add(pages *p, cps_account *a, const cps_kbin *bin, const cps_instance *inst,
+    const cps_candidate *k)
 {
     bool ok = cps_timed_run(a->target, bin, true, &a->timed, p->c->diags);
     cps_slots s;
+    a->has_leaf = inst != NULL;
     if (ok) {
         cps_account_hints(a);
         if (inst && cps_slots_try(p->c, inst, k, a->timed.time_ps, &s)) {
             cps_change x = {.saves_ps = s.saves_ps, .file = s.file, .line = s.line, .share = 1};
-            x.action = s.others ? cps_arena_printf(p->c->arena, "one more buffer for each of %s", s.all)
-                                : cps_arena_printf(p->c->arena, "one more buffer for '%s': `bufs %u`, not %u",
-                                                   s.name, s.has + 1, s.has);
+            x.action =
+                s.others
+                    ? cps_arena_printf(p->c->arena, "one more buffer for each of %s", s.all)
+                    : cps_arena_printf(p->c->arena,
+                                       "one more buffer for '%s': `bufs %u`, not %u", s.name,
+                                       s.has + 1, s.has);
             x.run = "compiled so and simulated";
             cps_account_add(a, &x);
         }
@@ -94,10 +102,11 @@ add(pages *p, cps_account *a, const cps_kbin *bin, const cps_instance *inst, con
     return ok;
 }
 
-/* The account of a call of a model as decided there (`pick`), or of an operator (`leaf`: that one; NULL:
- * the one chosen). */
+/* The account of a call of a model as decided there (`pick`), or of an operator (`leaf`: that
+ * one; NULL: the one chosen). */
 static bool
-add_call(pages *p, const char *name, const cps_instance *inst, const char *leaf, const cps_decision *pick)
+add_call(pages *p, const char *name, const cps_instance *inst, const char *leaf,
+         const cps_decision *pick)
 {
     cps_cli *c = p->c;
     cps_candidate *cand;
@@ -108,7 +117,8 @@ add_call(pages *p, const char *name, const cps_instance *inst, const char *leaf,
     int k = cps_choose(c, inst, pick ? pick->leaf : leaf, &cand, &n, &why);
     if (k >= 0)
         cps_take_decision(c->arena, &cand[k], pick);
-    if (k < 0 || (!pick && !cps_cli_pin(c, inst, &cand[k])) || !cps_roof_of(cps_cli_registry(c), c->arena, inst, &a.roof, c->diags) ||
+    if (k < 0 || (!pick && !cps_cli_pin(c, inst, &cand[k])) ||
+        !cps_roof_of(cps_cli_registry(c), c->arena, inst, &a.roof, c->diags) ||
         !cps_compile_kernel(c, c->arena, inst, &cand[k], &bin))
         return false;
     cps_buf b = {0};
@@ -134,10 +144,18 @@ add_package(pages *p, const cps_package *pk)
     bool ok = t != NULL;
     for (uint32_t i = 0; ok && i < pk->kernels.n; i++) {
         const cps_pkernel *k = &pk->kernels.data[i];
-        cps_account a = {.kernel = k->name, .leaf = k->leaf, .why = k->why, .call = k->instance,
-                         .config = k->config, .target = t, .has_roof = true};
-        a.roof = (cps_roof){.flops = k->flops, .bytes = k->bytes, .roofline_ns = (double)k->roofline_ns,
-                            .engines_ns = (double)k->engines_ns, .bound = k->bound};
+        cps_account a = {.kernel = k->name,
+                         .leaf = k->leaf,
+                         .why = k->why,
+                         .call = k->instance,
+                         .config = k->config,
+                         .target = t,
+                         .has_roof = true};
+        a.roof = (cps_roof){.flops = k->flops,
+                            .bytes = k->bytes,
+                            .roofline_ns = (double)k->roofline_ns,
+                            .engines_ns = (double)k->engines_ns,
+                            .bound = k->bound};
         if (wanted(p, k->name))
             ok = add(p, &a, k->kbin, NULL, NULL);
     }
@@ -154,11 +172,17 @@ add_folder(pages *p, const char *path)
     if (k && !t)
         t = cps_cli_target(p->c, &ok);
     if (ok && (!t || strcmp(t->name, k->target))) {
-        cps_error(p->c->diags, CPS_E8003, CPS_NOSPAN, "the kernel was compiled for '%s'", k->target);
+        cps_error(p->c->diags, CPS_E8003, CPS_NOSPAN, "the kernel was compiled for '%s'",
+                  k->target);
         cps_help(p->c->diags, "give its description with --target");
         ok = false;
     }
-    cps_account a = {.kernel = ok ? k->name : "", .leaf = "", .why = "", .call = "", .config = "", .target = t};
+    cps_account a = {.kernel = ok ? k->name : "",
+                     .leaf = "",
+                     .why = "",
+                     .call = "",
+                     .config = "",
+                     .target = t};
     return ok && wanted(p, a.kernel) && add(p, &a, k, NULL, NULL);
 }
 
@@ -167,7 +191,8 @@ explain_binary(cps_cli *c, const char *path, bool folder)
 {
     bool ok = cps_cli_has(c, CPS_OPT_CYCLES);
     if (!ok) {
-        cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "in a package all is decided; '--cycles' says where its time goes");
+        cps_error(c->diags, CPS_E1104, CPS_NOSPAN,
+                  "in a package all is decided; '--cycles' says where its time goes");
         return CPS_USAGE;
     }
     pages p;
@@ -175,8 +200,8 @@ explain_binary(cps_cli *c, const char *path, bool folder)
     if (folder && !cps_path_exists(cps_path_join(c->arena, path, "manifest.json"))) {
         ok = add_folder(&p, path);
     } else {
-        const cps_package *pk =
-            folder ? cps_package_read(c->arena, path, c->diags) : cps_neff_open_package(c, path);
+        const cps_package *pk = folder ? cps_package_read(c->arena, path, c->diags)
+                                       : cps_neff_open_package(c, path);
         ok = pk && add_package(&p, pk);
     }
     return end(&p, ok) ? CPS_OK : cps_cli_failed(c);
@@ -185,7 +210,8 @@ explain_binary(cps_cli *c, const char *path, bool folder)
 /* ---- one operator ---- */
 
 static void
-print_candidates(const cps_instance *inst, const cps_candidate *cand, unsigned n, int taken, const char *why)
+print_candidates(const cps_instance *inst, const cps_candidate *cand, unsigned n, int taken,
+                 const char *why)
 {
     cps_buf b = {0};
     cps_instance_print(inst, &b);
@@ -196,8 +222,8 @@ print_candidates(const cps_instance *inst, const cps_candidate *cand, unsigned n
             cps_buf_printf(&b, "  x %s: %s\n", x->leaf, x->reason[r]);
         if (!x->ok)
             continue;
-        cps_buf_printf(&b, "  %c %s: %" PRId64 " ns, bound by %s", (int)k == taken ? '*' : '-', x->leaf,
-                       x->cost_ns, x->bound);
+        cps_buf_printf(&b, "  %c %s: %" PRId64 " ns, bound by %s", (int)k == taken ? '*' : '-',
+                       x->leaf, x->cost_ns, x->bound);
         cps_buf_puts(&b, x->nconfig ? " with " : "");
         cps_config_print(x, &b);
         cps_buf_printf(&b, (int)k == taken ? " (%s)\n" : "\n", why);
@@ -218,7 +244,8 @@ explain_op(cps_cli *c, const char *op, const cps_target *t)
         const char *why;
         unsigned n;
         if (cps_is_block(c, op) || cps_cli_has(c, CPS_OPT_JSON)) {
-            cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "without '--cycles' one operator with leaves is explained as text");
+            cps_error(c->diags, CPS_E1104, CPS_NOSPAN,
+                      "without '--cycles' one operator with leaves is explained as text");
             return CPS_USAGE;
         }
         int k = cps_choose(c, &inst, leaf, &cand, &n, &why);
@@ -260,8 +287,8 @@ print_steps(cps_cli *c, cps_model *m, const cps_target *t)
     if (!cps_io_inputs(c, in, p->inputs.n, cps_package_bounds(c, p)) ||
         !cps_execute_package(c, p, "sim", in, out, 0, &rep, each))
         return false;
-    printf("\n%-32s%10s%10s%10s%10s%10s%12s%8s\n", "cycles by step", "pe", "act", "pool", "dve", "sp", "time us",
-           "roof");
+    printf("\n%-32s%10s%10s%10s%10s%10s%12s%8s\n", "cycles by step", "pe", "act", "pool", "dve",
+           "sp", "time us", "roof");
     for (uint32_t i = 0; i < p->steps.n; i++) {
         if (!each[i].launches)
             continue;
@@ -298,7 +325,8 @@ explain_model(cps_cli *c, const char *path, const cps_target *t)
             fwrite(b.data ? b.data : "", 1, b.n, stdout);
         if (ok && cycles) {
             ok = print_steps(c, &m, t);
-            printf("\n`--kernel NAME` says where the time of one of them goes and what would help\n");
+            printf("\n`--kernel NAME` says where the time of one of them goes and what would "
+                   "help\n");
         }
     }
     cps_buf_fini(&b);
@@ -313,7 +341,8 @@ cps_cmd_explain(cps_cli *c)
 {
     struct stat st;
     if (c->args.n != 1) {
-        cps_error(c->diags, CPS_E1105, CPS_NOSPAN, "'explain' takes one model, package, kernel folder or operator");
+        cps_error(c->diags, CPS_E1105, CPS_NOSPAN,
+                  "'explain' takes one model, package, kernel folder or operator");
         return CPS_USAGE;
     }
     const char *what = c->args.data[0];

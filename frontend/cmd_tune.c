@@ -1,5 +1,5 @@
-/* copse tune: the fastest leaf and parameters of an operator's call, or of every call of a model, found in
- * the simulator and written to a file of tuned choices that --tuned takes. */
+/* copse tune: the fastest leaf and parameters of an operator's call, or of every call of a
+ * model, found in the simulator and written to a file of tuned choices that --tuned takes. */
 #include "frontend/block.h"
 #include "frontend/call.h"
 #include "frontend/model.h"
@@ -20,7 +20,8 @@ enum { TRIES = 512 };
 /* ---- calls ---- */
 
 static bool
-calls_of(cps_cli *c, const char *what, const cps_target *t, cps_model *m, cps_call **out, unsigned *n)
+calls_of(cps_cli *c, const char *what, const cps_target *t, cps_model *m, cps_call **out,
+         unsigned *n)
 {
     bool file = cps_path_exists(what) || strpbrk(what, "./");
     if (file)
@@ -31,7 +32,8 @@ calls_of(cps_cli *c, const char *what, const cps_target *t, cps_model *m, cps_ca
     if (cps_is_block(c, what)) {
         cps_registry *r = cps_cli_registry(c);
         m->module = cps_module_new(c->arena, what);
-        return r->calls(r->self, m->module, &one->inst, c->diags) && cps_model_calls(c, m, t, out, n);
+        return r->calls(r->self, m->module, &one->inst, c->diags) &&
+               cps_model_calls(c, m, t, out, n);
     }
     one->name = what;
     one->times = 1;
@@ -50,7 +52,8 @@ open_file(cps_cli *c, const char *path)
     if (!path || !strcmp(path, "-") || !cps_path_exists(path))
         return cps_tuned_new(c->arena, path ? path : "-");
     if (!cps_file_open(path, true, &f)) {
-        cps_error(c->diags, CPS_E1001, CPS_NOSPAN, "cannot read '%s': %s", path, strerror(errno));
+        cps_error(c->diags, CPS_E1001, CPS_NOSPAN, "cannot read '%s': %s", path,
+                  strerror(errno));
         return NULL;
     }
     cps_tuned *t = cps_tuned_parse(c->arena, path, (const char *)f.data, f.n, c->diags);
@@ -65,9 +68,13 @@ put_rows(cps_cli *c, cps_tuned *t, const cps_tune_call *call, unsigned n)
         const cps_tune_call *x = &call[k];
         cps_buf b = {0};
         cps_config_print(&x->best, &b);
-        cps_tuned_row row = {.call = x->text, .leaf = x->best.leaf, .ns = x->ns_best, .ns_without = x->ns_before,
+        cps_tuned_row row = {.call = x->text,
+                             .leaf = x->best.leaf,
+                             .ns = x->ns_best,
+                             .ns_without = x->ns_before,
                              .config = cps_arena_strndup(c->arena, b.data ? b.data : "", b.n),
-                             .leaf_digest = x->best.digest, .target_digest = x->inst->target->digest};
+                             .leaf_digest = x->best.digest,
+                             .target_digest = x->inst->target->digest};
         cps_buf_fini(&b);
         if (x->faster)
             cps_tuned_put(t, &row);
@@ -83,8 +90,8 @@ put_choice(cps_buf *out, const char *name, const cps_candidate *k, int64_t ns)
 {
     cps_buf b = {0};
     cps_config_print(k, &b);
-    cps_buf_printf(out, "  %-8s%10" PRId64 " ns  %s%s%.*s", name, ns, k->leaf, b.n ? " with " : "", (int)b.n,
-                   b.n ? b.data : "");
+    cps_buf_printf(out, "  %-8s%10" PRId64 " ns  %s%s%.*s", name, ns, k->leaf,
+                   b.n ? " with " : "", (int)b.n, b.n ? b.data : "");
     cps_buf_fini(&b);
 }
 
@@ -105,13 +112,15 @@ print_text(const cps_call *of, const cps_tune_call *call, unsigned n)
         if (x->faster) {
             put_choice(&b, "tuned", &x->best, x->ns_best);
             cps_buf_printf(&b, "; %.1f %% less, checked: max rel %.2g\n",
-                           100 * (double)(x->ns_before - x->ns_best) / (double)x->ns_before, x->max_rel);
+                           100 * (double)(x->ns_before - x->ns_best) / (double)x->ns_before,
+                           x->max_rel);
         }
         faster += x->faster;
         before += (double)x->ns_before * of[k].times;
         after += (double)(x->faster ? x->ns_best : x->ns_before) * of[k].times;
     }
-    cps_buf_printf(&b, "%u of %u calls faster: %.3f us as it is, %.3f us tuned\n", faster, n, before / 1e3, after / 1e3);
+    cps_buf_printf(&b, "%u of %u calls faster: %.3f us as it is, %.3f us tuned\n", faster, n,
+                   before / 1e3, after / 1e3);
     fwrite(b.data, 1, b.n, stderr);
     cps_buf_fini(&b);
 }
@@ -174,8 +183,8 @@ report_failed(cps_cli *c, const cps_tune_call *call, unsigned n)
             continue;
         cps_buf b = {0};
         cps_config_print(&x->best, &b);
-        cps_error(c->diags, CPS_E1116, CPS_NOSPAN, "%s by leaf '%s'%s%.*s: %s", x->text, x->best.leaf,
-                  b.n ? " with " : "", (int)b.n, b.n ? b.data : "", x->why);
+        cps_error(c->diags, CPS_E1116, CPS_NOSPAN, "%s by leaf '%s'%s%.*s: %s", x->text,
+                  x->best.leaf, b.n ? " with " : "", (int)b.n, b.n ? b.data : "", x->why);
         cps_buf_fini(&b);
         any = true;
     }
@@ -224,12 +233,14 @@ cps_cmd_tune(cps_cli *c)
     const cps_target *t = cps_cli_target(c, &ok);
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     cps_tune_opts o = {.leaf = cps_cli_str(c, CPS_OPT_LEAF, NULL)};
-    o.workers = (unsigned)cps_cli_int(c, CPS_OPT_THREADS, cpus > 0 ? CPS_MIN(cpus, 256) : 1, 1, 256, &ok);
+    o.workers = (unsigned)cps_cli_int(c, CPS_OPT_THREADS, cpus > 0 ? CPS_MIN(cpus, 256) : 1, 1,
+                                      256, &ok);
     o.tries = (unsigned)cps_cli_int(c, CPS_OPT_TRIES, TRIES, 1, 1000000, &ok);
     if (!ok)
         return cps_cli_failed(c);
     if (!t) {
-        cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "the host's leaves are not simulated, so there is nothing to tune by");
+        cps_error(c->diags, CPS_E1104, CPS_NOSPAN,
+                  "the host's leaves are not simulated, so there is nothing to tune by");
         return CPS_USAGE;
     }
     cps_model m = {0};

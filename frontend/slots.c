@@ -43,8 +43,9 @@ look(void *ctx, const char *pass, const cps_tfunc *f, cps_diags *d)
         if (n == RINGS)
             continue;
         if (n == r->all.n)
-            cps_vec_push(r->a, &r->all, ((ring){.at = b->loc, .id = b->ring,
-                                                .name = cps_arena_strdup(r->a, b->name)}));
+            cps_vec_push(
+                r->a, &r->all,
+                ((ring){.at = b->loc, .id = b->ring, .name = cps_arena_strdup(r->a, b->name)}));
         ring *x = &r->all.data[n];
         if (x->id != b->ring)
             continue;
@@ -76,7 +77,8 @@ try_chosen(cps_cli *c, const cps_instance *i, const cps_candidate *k, rings *r)
 {
     cps_arena *a = cps_arena_create();
     cps_timed x = {0};
-    const cps_kbin *bin = cps_compile_trial(c, a, i, k, &(cps_trial){.before = widen, .ctx = r});
+    const cps_kbin *bin =
+        cps_compile_trial(c, a, i, k, &(cps_trial){.before = widen, .ctx = r});
     int64_t time = bin && cps_timed_run(i->target, bin, false, &x, c->diags) ? x.time_ps : -1;
     cps_timed_close(&x);
     cps_arena_destroy(a);
@@ -90,7 +92,11 @@ names(cps_cli *c, const rings *r, const bool *chosen, unsigned n)
     cps_buf b = {0};
     for (uint32_t k = 0, said = 0; k < r->all.n; k++)
         if (chosen[k]) {
-            cps_buf_printf(&b, "%s'%s'", !said ? "" : said + 1 == n ? " and " : ", ", r->all.data[k].name);
+            cps_buf_printf(&b, "%s'%s'",
+                           !said           ? ""
+                           : said + 1 == n ? " and "
+                                           : ", ",
+                           r->all.data[k].name);
             said++;
         }
     const char *s = cps_arena_strdup(c->arena, b.data);
@@ -99,7 +105,8 @@ names(cps_cli *c, const rings *r, const bool *chosen, unsigned n)
 }
 
 bool
-cps_slots_try(cps_cli *c, const cps_instance *i, const cps_candidate *k, int64_t base_ps, cps_slots *out)
+cps_slots_try(cps_cli *c, const cps_instance *i, const cps_candidate *k, int64_t base_ps,
+              cps_slots *out)
 {
     rings r = {.a = cps_arena_create()};
     cps_arena *a = cps_arena_create();
@@ -130,7 +137,8 @@ cps_slots_try(cps_cli *c, const cps_instance *i, const cps_candidate *k, int64_t
             best = x;
         }
     }
-    bool all = fits && n > 1 && together > base_ps / 200 && (best == RINGS || 2 * together > 3 * most);
+    bool all =
+        fits && n > 1 && together > base_ps / 200 && (best == RINGS || 2 * together > 3 * most);
     if (all)
         for (best = 0; !can[best];)
             best++;

@@ -1,4 +1,5 @@
-/* See timed.h. Time does not depend on data unless control does; such a kernel runs with zeros. */
+/* See timed.h. Time does not depend on data unless control does; such a kernel runs with zeros.
+ */
 #include "frontend/timed.h"
 
 /* Zeros for every argument of every core. */
@@ -9,7 +10,8 @@ bind_zeros(cps_timed *x, const cps_kbin *k, cps_diags *d)
     for (const cps_kbin *core = k; core; core = core->peer)
         for (uint32_t i = 1; i < core->vars.n; i++) {
             const cps_kvar *v = &core->vars.data[i];
-            if (v->kind != CPS_VAR_INPUT && v->kind != CPS_VAR_OUTPUT && v->kind != CPS_VAR_INOUT)
+            if (v->kind != CPS_VAR_INPUT && v->kind != CPS_VAR_OUTPUT &&
+                v->kind != CPS_VAR_INOUT)
                 continue;
             if (core != k && cps_kbin_var(k, v->name) != UINT32_MAX)
                 continue; // bound with the first core
@@ -25,7 +27,8 @@ run(const cps_target *t, const cps_kbin *k, cps_sim_opts o, cps_timed *x, cps_di
 {
     const cps_kbin *all[2] = {k, k->peer};
     x->cores = k->peer ? 2 : 1;
-    x->group = o.no_data ? cps_sim_group_create_timer(t, x->cores) : cps_sim_group_create(t, x->cores);
+    x->group =
+        o.no_data ? cps_sim_group_create_timer(t, x->cores) : cps_sim_group_create(t, x->cores);
     bool ok = cps_sim_group_load(x->group, all, d) && (o.no_data || bind_zeros(x, k, d)) &&
               cps_sim_group_run(x->group, &o, x->core, d);
     x->time_ps = cps_sim_group_time_ps(x->group);

@@ -1,7 +1,8 @@
-/* See tune.h. First every admitted combination of leaf and parameters is compiled and timed, without data;
- * then the fastest of each call, if it is not what would be taken anyway, is proved, run with data and
- * every check, and compared with the reference. Both are jobs for workers; what is decided is decided
- * here, in the order of the combinations, from times that are the same on every machine. */
+/* See tune.h. First every admitted combination of leaf and parameters is compiled and timed,
+ * without data; then the fastest of each call, if it is not what would be taken anyway, is
+ * proved, run with data and every check, and compared with the reference. Both are jobs for
+ * workers; what is decided is decided here, in the order of the combinations, from times that
+ * are the same on every machine. */
 #include "frontend/tune.h"
 
 #include "frontend/compile.h"
@@ -23,7 +24,7 @@ typedef struct trial {
 
 // What a worker finds out.
 typedef struct found {
-    int64_t ps;  // 0: does not compile, or does not run
+    int64_t ps; // 0: does not compile, or does not run
 } found;
 
 typedef struct checked {
@@ -38,10 +39,10 @@ typedef struct tune {
     cps_tune_call *call;
     unsigned n;
     CPS_VEC(trial) trials;
-    found *found;      // shared; as many as trials
-    unsigned *winner;  // per call: index into trials
+    found *found;             // shared; as many as trials
+    unsigned *winner;         // per call: index into trials
     CPS_VEC(unsigned) verify; // calls whose winner is new
-    checked *checked;  // shared; as many as `verify`
+    checked *checked;         // shared; as many as `verify`
 } tune;
 
 /* ---- what there is to try ---- */
@@ -52,13 +53,15 @@ same_config(const cps_candidate *a, const cps_candidate *b)
     cps_buf x = {0}, y = {0};
     cps_config_print(a, &x);
     cps_config_print(b, &y);
-    bool same = !strcmp(a->leaf, b->leaf) && x.n == y.n && (!x.n || !memcmp(x.data, y.data, x.n));
+    bool same =
+        !strcmp(a->leaf, b->leaf) && x.n == y.n && (!x.n || !memcmp(x.data, y.data, x.n));
     cps_buf_fini(&x);
     cps_buf_fini(&y);
     return same;
 }
 
-/* The admitted combinations of one leaf, in the order of its sets, the last parameter fastest. */
+/* The admitted combinations of one leaf, in the order of its sets, the last parameter fastest.
+ */
 static void
 add_leaf(tune *t, unsigned at, const char *leaf)
 {
@@ -76,8 +79,8 @@ add_leaf(tune *t, unsigned at, const char *leaf)
         trial x = {.call = at};
         for (uint32_t k = 0; k < np; k++)
             cps_attr_put(a, &fixed, &nfixed, p[k].value[choice[k]]);
-        if (r->candidate(r->self, a, call->inst, leaf, fixed, nfixed, &x.cand, t->c->diags) && x.cand.ok &&
-            !same_config(&x.cand, &call->before)) {
+        if (r->candidate(r->self, a, call->inst, leaf, fixed, nfixed, &x.cand, t->c->diags) &&
+            x.cand.ok && !same_config(&x.cand, &call->before)) {
             if (call->tried < t->o->tries) {
                 cps_vec_push(a, &t->trials, x);
                 call->tried++;
@@ -147,7 +150,8 @@ decide(tune *t)
                 continue;
             // The first one is what would be taken: its own messages say what is wrong with it.
             cps_timed run = {0};
-            const cps_kbin *bin = cps_compile_trial(t->c, t->c->arena, call->inst, &x->cand, NULL);
+            const cps_kbin *bin =
+                cps_compile_trial(t->c, t->c->arena, call->inst, &x->cand, NULL);
             if (bin)
                 cps_timed_run(call->inst->target, bin, false, &run, t->c->diags);
             cps_timed_close(&run);
@@ -196,20 +200,23 @@ run_checked(cps_cli *c, const cps_tune_call *call, checked *out)
         }
     for (unsigned k = 0; k < nout; k++)
         got[k] = ref[k] = (cps_io){.name = inst->result[k].name, .type = inst->result[k].type};
-    if (!cps_io_inputs(c, in, nin, bound) || !cps_compile_kernel(c, c->arena, inst, &call->best, &bin) ||
+    if (!cps_io_inputs(c, in, nin, bound) ||
+        !cps_compile_kernel(c, c->arena, inst, &call->best, &bin) ||
         !cps_execute_kernel(c, inst, bin.kbin, in, nin, got, nout, CPS_CHECK_ALL, &rep) ||
         !cps_execute_ref(c, m, body, in, nin, ref, nout, false))
         return false;
     for (unsigned k = 0; k < nout; k++)
-        cps_compare(got[k].name, cps_io_values(c->arena, &got[k]), ref[k].exact, cps_type_count(&got[k].type),
-                    call->best.rtol, call->best.atol, &err);
+        cps_compare(got[k].name, cps_io_values(c->arena, &got[k]), ref[k].exact,
+                    cps_type_count(&got[k].type), call->best.rtol, call->best.atol, &err);
     out->max_rel = err.max_rel;
     if (!err.pass)
-        snprintf(out->why, WHY, "output '%s' differs from the reference: max rel %.3g", err.worst, err.max_rel);
+        snprintf(out->why, WHY, "output '%s' differs from the reference: max rel %.3g",
+                 err.worst, err.max_rel);
     return err.pass;
 }
 
-/* A worker has its own copy of the command's memory, which a check may fill: it goes with the worker. */
+/* A worker has its own copy of the command's memory, which a check may fill: it goes with the
+ * worker. */
 static void
 check_winner(void *ctx, unsigned i)
 {
@@ -244,7 +251,8 @@ shared_out(tune *t, const char *what, unsigned n, void (*job)(void *ctx, unsigne
     cps_work w = {.workers = t->o->workers, .n = n, .job = job, .ctx = t, .what = what};
     if (cps_work_run(&w))
         return true;
-    cps_error(t->c->diags, CPS_E1117, CPS_NOSPAN, "a worker ended before its work was done (%s, %u in all)", what, n);
+    cps_error(t->c->diags, CPS_E1117, CPS_NOSPAN,
+              "a worker ended before its work was done (%s, %u in all)", what, n);
     return false;
 }
 

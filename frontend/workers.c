@@ -1,4 +1,5 @@
-/* See workers.h. Workers take the next job from a counter in shared memory; the parent only watches. */
+/* See workers.h. Workers take the next job from a counter in shared memory; the parent only
+ * watches. */
 #include "frontend/workers.h"
 
 #include "frontend/cli.h"
@@ -22,7 +23,8 @@ typedef struct counters {
 void *
 cps_shared(size_t bytes)
 {
-    void *p = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *p = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                   -1, 0);
     if (p == MAP_FAILED)
         cps_bug("no memory to share with workers");
     return p;

@@ -39,7 +39,8 @@ cps_tuned_drop(cps_tuned *t, const char *call)
 {
     uint64_t *at = cps_map_find_str(&t->at, call);
     if (at)
-        t->rows.data[*at - 1].leaf = NULL; // its place stays; printing and looking up pass it over
+        t->rows.data[*at - 1].leaf =
+            NULL; // its place stays; printing and looking up pass it over
 }
 
 static cps_tuned_row *
@@ -109,7 +110,8 @@ cps_tuned_parse(cps_arena *a, const char *name, const char *text, size_t n, cps_
         const char *line = cps_arena_strndup(a, text + at, len);
         const char *wrong = NULL;
         if (++number == 1)
-            wrong = strcmp(line, first_line) ? "the first line is not '# copse tuned choices 1'" : NULL;
+            wrong = strcmp(line, first_line) ? "the first line is not '# copse tuned choices 1'"
+                                             : NULL;
         else if (strlen(line) != len)
             wrong = "a zero byte";
         else if (*line && *line != '#')
@@ -141,14 +143,17 @@ cps_tuned_print(const cps_tuned *t, cps_buf *out)
         if (t->rows.data[k].leaf)
             row[n++] = &t->rows.data[k];
     qsort(row, n, sizeof *row, by_call);
-    cps_buf_printf(out, "%s\n# call\tleaf\tparameters\tns\tns without\tdigest of the leaf\tdigest of the target\n",
+    cps_buf_printf(out,
+                   "%s\n# call\tleaf\tparameters\tns\tns without\tdigest of the leaf\tdigest "
+                   "of the target\n",
                    first_line);
     for (uint32_t k = 0; k < n; k++) {
         char leaf[65], target[65];
         cps_digest_hex(&row[k]->leaf_digest, leaf);
         cps_digest_hex(&row[k]->target_digest, target);
-        cps_buf_printf(out, "%s\t%s\t%s\t%" PRId64 "\t%" PRId64 "\t%s\t%s\n", row[k]->call, row[k]->leaf,
-                       *row[k]->config ? row[k]->config : "-", row[k]->ns, row[k]->ns_without, leaf, target);
+        cps_buf_printf(out, "%s\t%s\t%s\t%" PRId64 "\t%" PRId64 "\t%s\t%s\n", row[k]->call,
+                       row[k]->leaf, *row[k]->config ? row[k]->config : "-", row[k]->ns,
+                       row[k]->ns_without, leaf, target);
     }
     cps_arena_destroy(scratch);
 }
@@ -180,8 +185,8 @@ value_of(const cps_param *p, const char *s, size_t n)
 }
 
 bool
-cps_config_parse(cps_arena *a, const char *config, const cps_param *p, uint32_t np, cps_attr **out,
-                 uint16_t *n, const char **why)
+cps_config_parse(cps_arena *a, const char *config, const cps_param *p, uint32_t np,
+                 cps_attr **out, uint16_t *n, const char **why)
 {
     *out = NULL;
     *n = 0;
@@ -191,7 +196,8 @@ cps_config_parse(cps_arena *a, const char *config, const cps_param *p, uint32_t 
         for (uint32_t k = 0; k < np && !x; k++)
             x = value_of(&p[k], s, len);
         if (!x) {
-            *why = cps_arena_printf(a, "the leaf has no parameter value '%.*s' here", (int)len, s);
+            *why =
+                cps_arena_printf(a, "the leaf has no parameter value '%.*s' here", (int)len, s);
             return false;
         }
         cps_attr_put(a, out, n, *x);
@@ -226,7 +232,8 @@ resolve(const cps_tuned_row *row, cps_registry *r, cps_arena *a, const cps_insta
     if (nfixed != np)
         return "the leaf has other parameters";
     if (!r->candidate(r->self, a, i, row->leaf, fixed, nfixed, &c, d) || !c.ok)
-        return cps_arena_printf(a, "leaf '%s' refuses it: %s", row->leaf, c.nreasons ? c.reason[0] : "an error");
+        return cps_arena_printf(a, "leaf '%s' refuses it: %s", row->leaf,
+                                c.nreasons ? c.reason[0] : "an error");
     c.tuned = true;
     cand[at] = c;
     return NULL;
@@ -244,8 +251,8 @@ cps_tuned_apply(cps_tuned *t, cps_registry *r, cps_arena *a, const cps_instance 
     if (!why || row->told)
         return;
     row->told = true;
-    t->stale++;
-    cps_error(d, CPS_W1115, CPS_NOSPAN, "line %u of '%s' is stale and not used: %s", row->line, t->name, why);
+    cps_error(d, CPS_W1115, CPS_NOSPAN, "line %u of '%s' is stale and not used: %s", row->line,
+              t->name, why);
     cps_note(d, CPS_NOSPAN, "it is for %s", row->call);
     cps_help(d, "`copse tune` finds it anew");
 }

@@ -100,8 +100,8 @@ counts(const cps_sim *s, const path_step *p, const whatif_row *row)
            (p->kind != TIME_BUSY || s->rec->insn.data[p->who].by->engine == row->engine);
 }
 
-/* The source line that holds the largest part of the path's time of the row's kind; NULL when none of
- * it has a place. */
+/* The source line that holds the largest part of the path's time of the row's kind; NULL when
+ * none of it has a place. */
 static const cps_kloc *
 heaviest(const cps_sim *s, const view *v, const whatif_row *row, double *share)
 {
@@ -116,13 +116,15 @@ heaviest(const cps_sim *s, const view *v, const whatif_row *row, double *share)
         const path_step *p = &v->path.data[k];
         if (!counts(s, p, row))
             continue;
-        const insn *i = p->who & REC_XFER ? view_xfer(s, p->who)->by : s->rec->insn.data[p->who].by;
+        const insn *i =
+            p->who & REC_XFER ? view_xfer(s, p->who)->by : s->rec->insn.data[p->who].by;
         const cps_kloc *l = insn_loc(s, i);
         bool fresh;
         all += p->t1 - p->t0;
         if (!l)
             continue;
-        uint64_t *n = cps_map_at_str(&at, cps_arena_printf(a, "%u %s", l->line, l->file), &fresh);
+        uint64_t *n =
+            cps_map_at_str(&at, cps_arena_printf(a, "%u %s", l->line, l->file), &fresh);
         if (fresh) {
             *n = sum.n;
             cps_vec_push(a, &sum, 0);
@@ -162,7 +164,8 @@ cps_sim_hints(cps_sim *s, cps_sim_hint *out)
             break;
         tried[best] = true;
         cps_ps t = try_row(s, &rows[best]);
-        cps_sim_hint h = {.what = rows[best].what, .advice = rows[best].advice, .saves_ps = whole - t};
+        cps_sim_hint h = {
+            .what = rows[best].what, .advice = rows[best].advice, .saves_ps = whole - t};
         if (t < 0 || h.saves_ps <= whole / 200)
             continue;
         h.at = heaviest(s, v, &rows[best], &h.share);

@@ -127,6 +127,7 @@ check(a.stdout == b.stdout and b"changes that would help most" in a.stdout, a.st
 # Packages, their kernels, folders of kernels; pairs of cores; blocks and models.
 r = copse("kernel", "compile", *args, "-o", f"{TMP}/pk")
 p = whole(account(f"{TMP}/pk")[0], "package")
+check(k["buffers_tried"] and not p["buffers_tried"], "buffers are tried where the leaf is known")
 check(p["time_ns"] == k["time_ns"] and p["roof"]["hbm_bytes"] == k["roof"]["hbm_bytes"], f"package: {p}")
 f = whole(account(f"{TMP}/pk/kernels/{p['kernel']}")[0], "folder")
 check(f["time_ns"] == k["time_ns"] and "roof" not in f, f"folder: {f}")
