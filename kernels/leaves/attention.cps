@@ -67,7 +67,7 @@ leaf attention_rows for attention on trn1, trn2, trn3 {
           (B: 2, Bkv: 2, Sq: 64, Skv: 64, d: 32, dtype: fp32), (B: 4, Bkv: 2, Sq: 3, Skv: 700, d: 160, Bm: 2, with: "mask sink"),
           (B: 1, Bkv: 1, Sq: 1, Skv: 1, d: 2), (B: 3, Bkv: 3, Sq: 200, Skv: 900, d: 128, causal: true, dtype: fp16);
 
-    let fit = max(1, min(Bkv, (sbuf.partition * 7 / 8 - work) / each));
+    let fit = max(1, min(ceil_div(Bkv, cores), (sbuf.partition * 7 / 8 - work) / each));
     let KG = fit > pack ? fit / pack * pack : fit;              // key heads on chip at a time
     let HB = Skv <= 256 ? max(1, min(min(KG * G, 4), min(512 / Skv, 512 / (d + 1)))) : 1;   // heads whose scores share a bank
     let JC = 128 * max(1, 4 / HB);                              // keys whose turned exponentials share a bank

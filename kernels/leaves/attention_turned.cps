@@ -19,6 +19,14 @@ fn visible(ig, keys, causal, window) {
     return causal ? clip(range(keys), lo, ig.end) : range(keys);
 }
 
+// Which of two cores computes block `t` of `n` of head `b`, where later blocks see more keys. From the last block on it is
+// 0 1 1 0 0 1 1 0 ..., the other way round for the next head: both cores have equally many of long and short.
+fn owner(t, n, b) { return ((n - t) / 2 + b) % 2; }
+
+// The same by registers, for tiles of half a block: `x` is the number of tiles after it modulo 8, the last block counted
+// whole; `sign` is 1 for the core 0 and even heads or the core 1 and odd ones, else -1. Positive when the tile is ours.
+fn ours(x, sign) { return ((2 * x - 7) * (2 * x - 7) - 16) * sign; }
+
 // The distance in tiles between queries and keys from which on a window hides keys of the tile.
 fn first_partial(window) { return max(0, (window + 127) / 128 - 1); }
 
@@ -160,13 +168,23 @@ leaf attention_turned for attention on trn2, trn3 {
     let QG = 256;                                               // queries of a group: its sums take two PSUM banks, twice
     let KB = 2;                                                 // tiles of keys of an exponential: one bank, four times
     let CH = Skv <= 4096 ? 512 : 2048;                          // keys of one load
+    // Two cores share the key heads, else the query heads of each, else (as under a mask) the queries: in two halves where all see equally
+    // many keys, block by block where not. Each core judges its own rows, and computes those again if it must.
+    let kvs = Bkv % cores == 0 ? share(range(Bkv), core, cores) : range(Bkv);
+    let hs = Bkv % cores > 0 && G % cores == 0 && !present(mask) ? share(range(G), core, cores) : range(G);
+    let by_query = kvs.size * hs.size * cores > B;
+    let in_turns = by_query && causal && window == 0;
+    let blocks = ceil_div(Sq, QG);
+    let mine = by_query && !in_turns ? share(range(blocks), core, cores) : range(blocks);
+    let rows = clip(range(Sq), mine.start * QG, mine.end * QG);
     if (q.dtype == fp32) { psum bank[128, 512]: fp32; } else { let bank = 0; }
-    sbuf fine[128, B]: fp32;                                    // by head: 1 where the rows passed
-    for kv in 0..Bkv {
+    sbuf fine[128, kvs.size * hs.size]: fp32;                   // by head: 1 where the rows passed
+    for kv in kvs.start..kvs.end {
         sbuf kt[d, Skv]: k.dtype bufs twice;
         sbuf va[Skv by 128, d + 1]: v.dtype bufs twice;
         va[:, d:d + 1] = 1.0 on pool;
-        for h in 0..G {
+        var loaded = -1;                                        // keys up to here are on chip or on their way
+        for h in hs.start..hs.end {
             let b = kv * G + h;
             if (present(mask)) { sbuf mk[Skv by 128, 1]: fp32 bufs 2 <- mask[b / (B / Bm), :].view("s -> s 1"); }
             if (present(sink)) {
@@ -175,23 +193,21 @@ leaf attention_turned for attention on trn2, trn3 {
             }
             sbuf invs[128, tiles_q]: fp32 bufs 2 = 1.0;
             sbuf sums[128, tiles_q]: fp32 bufs 2 = 0.0;
-            for ig in tiles(Sq, QG) {
+            for ig in tiles(rows, QG) {
+                if (in_turns && owner(ig.start / QG, blocks, b) != core) { continue; }
                 sbuf qt[d, ig]: q.dtype bufs 3;
                 turn(qt, q[b, :, :], ig, bank);
-                if (h == 0) {
-                    for c in tiles(clip(range(Skv), ig.first || !causal ? 0 : ig.start, ig.last || !causal ? Skv : ig.end), CH) {
-                        if (causal || ig.first) {
-                            turn(kt, k[kv, :, :], c, bank);
-                            va[c, 0:d] <- v[kv, c, :];
-                        }
-                    }
+                let live = visible(ig, Skv, causal, window);
+                for c in tiles(clip(range(Skv), max(loaded, live.start), round_up(live.end, 128)), CH) {
+                    turn(kt, k[kv, :, :], c, bank);
+                    va[c, 0:d] <- v[kv, c, :];
+                    loaded = c.end;
                 }
                 let keys = one_pass(kt);
                 let queries = one_pass(qt);
                 let values = one_pass(va);
                 psum acc[ig by 128, d + 1]: fp32 align 2048 bufs 2;
                 // The keys at the diagonal come first and are used last: nothing waits for their masks.
-                let live = visible(ig, Skv, causal, window);
                 let open = causal ? clip(live, 0, ig.start) : live;
                 let closed = causal ? clip(live, ig.start, Skv) : clip(live, 0, 0);
                 if (causal) { sbuf ed[closed by 128, ig]: et bufs 2; }
@@ -230,7 +246,8 @@ leaf attention_turned for attention on trn2, trn3 {
             sbuf v1[128, tiles_q]: fp32 bufs 2 = invs + v0;
             sbuf v2[128, tiles_q]: fp32 bufs 2 = minimum(maximum(v1, 7.5e-37), 1.2e27);     // 2^-120, 2^90
             sbuf same[128, tiles_q]: fp32 bufs 2 = v1 == v2;
-            fine[:, b:b + 1] = min(same, axis: free);
+            let at = (kv - kvs.start) * hs.size + h - hs.start;
+            fine[:, at:at + 1] = min(same, axis: free);
         }
     }
     sbuf all_fine[128, 1]: fp32 = min(fine, axis: free);
@@ -243,9 +260,13 @@ leaf attention_turned for attention on trn2, trn3 {
         if (!ready) { let qr = q.view("b s d -> (b s) d"); }
         let or_ = o.view("b s d -> (b s) d");
         psum turned[128, 128]: transposed(q.dtype);
-        reg mrow: i32 = 0;                                      // row of the mask, and heads that it still serves
-        reg serves: i32 = present(mask) ? B / Bm : B;
-        loop kv in 0..Bkv {
+        let heads = present(mask) ? B / Bm : B;                 // that a row of the mask serves
+        let before = kvs.start * G;                             // heads of the other core
+        reg mrow: i32 = before / heads;
+        reg serves: i32 = heads - before % heads;               // heads that the row still serves
+        reg sign: i32 = 1 - 2 * core;
+        let whole = max(rows.start, rows.end / 128 * 128);      // queries in whole tiles
+        loop kv in kvs.start..kvs.end {
             sbuf kt[d, Skv]: k.dtype bufs 1;
             if (k.order == 1) { kt <- k[kv, :, :]'; }
             else {
@@ -257,27 +278,41 @@ leaf attention_turned for attention on trn2, trn3 {
                 }
             }
             sbuf vt[Skv by 128, d]: v.dtype bufs 1 <- v[kv, :, :];
-            loop h in 0..G {
+            loop h in hs.start..hs.end {
                 reg b: i32 = kv * G + h;
-                sbuf pos[128, 1]: fp32 = row(range(128));
+                reg turn_of: i32 = (2 * blocks - 1) % 8;        // of a tile of queries, as `ours` wants it
+                sbuf pos[128, 1]: fp32 = row(range(128)) + rows.start;
                 sbuf sk[128, 1]: fp32 = -3.0e38;
                 if (present(sink)) { sk <- repeat(sink[ds(b, 1)].view("b -> b 1"), 128, axis: 0); }
-                if (ready) { hbm qh[d, Sq]: q.dtype <- q[b, :, :]'; }
-                loop t in 0..Sq / 128 {
+                if (ready) {
+                    hbm qs[cores, d, Sq]: q.dtype;              // a core's own
+                    let qh = qs[core, :, :];
+                    qh <- q[b, :, :]';
+                }
+                loop t in rows.start / 128..whole / 128 {
                     reg at: i32 = t * 128;
                     reg r: i32 = b * Sq + t * 128;
-                    by_rows(ready ? qh[:, ds(at, 128)] : qr[ds(r, 128), :], ready, or_[ds(r, 128), :], present(mask), present(mask) ? mask[ds(mrow, 1), :] : sk, sk, kt, vt, pos, turned, scale, causal, window);
+                    reg own: i32 = in_turns ? ours(turn_of, sign) : 1;
+                    when (own > 0) {
+                        by_rows(ready ? qh[:, ds(at, 128)] : qr[ds(r, 128), :], ready, or_[ds(r, 128), :], present(mask), present(mask) ? mask[ds(mrow, 1), :] : sk, sk, kt, vt, pos, turned, scale, causal, window);
+                    }
                     pos = pos + 128.0;
+                    turn_of = turn_of - 1;
+                    when (turn_of < 0) { turn_of = 7; }
                 }
-                if (Sq % 128 > 0) {
-                    let n = Sq % 128;
-                    reg r: i32 = b * Sq + Sq - n;
-                    by_rows(ready ? qh[:, Sq - n:Sq] : qr[ds(r, n), :], ready, or_[ds(r, n), :], present(mask), present(mask) ? mask[ds(mrow, 1), :] : sk, sk[0:n, :], kt, vt, pos[0:n, :], turned, scale, causal, window);
+                if (whole < rows.end) {
+                    let n = Sq - whole;
+                    reg r: i32 = b * Sq + whole;
+                    reg own: i32 = in_turns ? ours(turn_of, sign) : 1;
+                    when (own > 0) {
+                        by_rows(ready ? qh[:, whole:Sq] : qr[ds(r, n), :], ready, or_[ds(r, n), :], present(mask), present(mask) ? mask[ds(mrow, 1), :] : sk, sk[0:n, :], kt, vt, pos[0:n, :], turned, scale, causal, window);
+                    }
                 }
+                sign = 0 - sign;
                 serves = serves - 1;
                 when (serves == 0) {
                     mrow = mrow + 1;
-                    serves = B / (present(mask) ? Bm : 1);
+                    serves = heads;
                 }
             }
         }

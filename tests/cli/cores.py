@@ -50,6 +50,15 @@ for args, target in [(("softmax", "--dims", "T=512,N=1024"), "trn2"),
                      (("matmul", "--dims", "M=1024,K=512,N=512"), "trn2"),
                      (("matmul", "--dims", "M=700,K=257,N=129", "--with", "bias"), "trn3"),
                      (("rmsnorm", "--dims", "T=257,H=512"), "trn2"),
+                     # by key heads, by query heads, by blocks of queries in turns, by halves; again by rows each its own
+                     (("attention", "--dims", "B=4,Bkv=2,Sq=130,Skv=300,d=64,Bm=2", "--with", "mask,sink"), "trn2"),
+                     (("attention", "--dims", "B=2,Bkv=1,Sq=300,Skv=300,d=64", "--attr", "causal=true", "--leaf",
+                       "attention_turned"), "trn3"),
+                     (("attention", "--dims", "B=3,Bkv=1,Sq=1100,Skv=1200,d=40", "--attr", "causal=true"), "trn2"),
+                     (("attention", "--dims", "B=3,Bkv=1,Sq=700,Skv=700,d=64", "--attr", "causal=true", "--attr", "scale=40", "--attr",
+                       "tq=1", "--with", "sink"), "trn2"),
+                     (("attention", "--dims", "B=1,Bkv=1,Sq=600,Skv=601,d=64", "--attr", "causal=true", "--attr", "window=200", "--attr",
+                       "scale=40"), "trn2"),
                      (("flip", "-I", f"{TMP}/flip.cps", "--dims", "T=256,N=64"), "trn2")]:
     one, a = run(1, *args, target=target)
     two, b = run(2, *args, target=target)
