@@ -127,8 +127,10 @@ cps_account_text(const cps_account *a, cps_buf *out)
                        100 * part((double)x->saves_ps, (double)a->timed.time_ps));
     }
     if (!a->has_leaf)
-        cps_buf_puts(out, "  of a compiled kernel; of its operator or model, further buffers "
-                          "are tried as well\n");
+        cps_buf_puts(
+            out,
+            "  of a compiled kernel; of its operator or model, buffers, leaves and parameters "
+            "are tried as well\n");
 }
 
 /* ---- JSON ---- */
@@ -228,7 +230,7 @@ cps_account_json(const cps_account *a, cps_jsonw *w)
 {
     double ns = (double)a->timed.time_ps / 1e3;
     cps_jsonw_obj(w, false);
-    cps_jsonw_key(w, "buffers_tried");
+    cps_jsonw_key(w, "others_tried");
     cps_jsonw_bool(w, a->has_leaf);
     cps_jsonw_put_str(w, "call", a->call);
     json_changes(a, w);

@@ -22,7 +22,7 @@ typedef struct cps_account {
     const char *kernel, *leaf, *why, *call;
     const char *config; /* "MB=4,WB=2" */
     const cps_target *target;
-    bool has_leaf; /* it was made here: buffers were tried too */
+    bool has_leaf; /* it was made here: buffers, leaves and parameters were tried */
     bool has_roof; /* a kernel's folder alone does not know its mathematics */
     cps_roof roof;
     cps_timed timed; /* a run with records */

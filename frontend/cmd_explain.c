@@ -9,6 +9,7 @@
 #include "frontend/neff.h"
 #include "frontend/report.h"
 #include "frontend/slots.h"
+#include "frontend/variants.h"
 #include "kernels/tuned.h"
 #include "runtime/pkg/package_plan.h"
 
@@ -69,28 +70,54 @@ wanted(pages *p, const char *kernel)
     return yes;
 }
 
-/* The account of a binary. With `inst` and `k` it was made from a leaf, and buffers are tried
- * too. */
+/* A kernel that was made here: what it was chosen from. */
+typedef struct origin {
+    const cps_instance *inst;
+    const cps_candidate *cand;
+    unsigned n, at;
+} origin;
+
+/* What compiling the kernel otherwise would gain: one more buffer, another leaf or parameter.
+ */
+static void
+add_trials(cps_cli *c, cps_account *a, const origin *o)
+{
+    const int64_t base = a->timed.time_ps;
+    cps_slots s;
+    cps_variant v;
+    if (cps_slots_try(c, o->inst, &o->cand[o->at], base, &s)) {
+        cps_change x = {.run = "compiled so and simulated",
+                        .saves_ps = s.saves_ps,
+                        .file = s.file,
+                        .line = s.line,
+                        .share = 1};
+        x.action =
+            s.others ? cps_arena_printf(c->arena, "one more buffer for each of %s", s.all)
+                     : cps_arena_printf(c->arena, "one more buffer for '%s': `bufs %u`, not %u",
+                                        s.name, s.has + 1, s.has);
+        cps_account_add(a, &x);
+    }
+    if (cps_variant_try(c, o->inst, o->cand, o->n, o->at, base, &v)) {
+        cps_change x = {.run = "compiled so and simulated", .saves_ps = v.saves_ps};
+        x.action =
+            *v.step ? cps_arena_printf(
+                          c->arena, "parameter %s of the leaf; `copse tune` tries all", v.step)
+                    : cps_arena_printf(c->arena, "leaf %s instead; `copse tune` tries all",
+                                       v.cand.leaf);
+        cps_account_add(a, &x);
+    }
+}
+
+/* The account of a binary; `o` is NULL when only that is known. */
 static bool
-add(pages *p, cps_account *a, const cps_kbin *bin, const cps_instance *inst,
-    const cps_candidate *k)
+add(pages *p, cps_account *a, const cps_kbin *bin, const origin *o)
 {
     bool ok = cps_timed_run(a->target, bin, true, &a->timed, p->c->diags);
-    cps_slots s;
-    a->has_leaf = inst != NULL;
+    a->has_leaf = o != NULL;
     if (ok) {
         cps_account_hints(a);
-        if (inst && cps_slots_try(p->c, inst, k, a->timed.time_ps, &s)) {
-            cps_change x = {.saves_ps = s.saves_ps, .file = s.file, .line = s.line, .share = 1};
-            x.action =
-                s.others
-                    ? cps_arena_printf(p->c->arena, "one more buffer for each of %s", s.all)
-                    : cps_arena_printf(p->c->arena,
-                                       "one more buffer for '%s': `bufs %u`, not %u", s.name,
-                                       s.has + 1, s.has);
-            x.run = "compiled so and simulated";
-            cps_account_add(a, &x);
-        }
+        if (o)
+            add_trials(p->c, a, o);
         if (p->json) {
             cps_account_json(a, &p->w);
         } else {
@@ -132,7 +159,7 @@ add_call(pages *p, const char *name, const cps_instance *inst, const char *leaf,
     a.why = pick && pick->why ? pick->why : why;
     if (!name)
         a.kernel = a.leaf;
-    return add(p, &a, bin.kbin, inst, &cand[k]);
+    return add(p, &a, bin.kbin, &(origin){inst, cand, n, (unsigned)k});
 }
 
 /* ---- compiled packages ---- */
@@ -157,7 +184,7 @@ add_package(pages *p, const cps_package *pk)
                             .engines_ns = (double)k->engines_ns,
                             .bound = k->bound};
         if (wanted(p, k->name))
-            ok = add(p, &a, k->kbin, NULL, NULL);
+            ok = add(p, &a, k->kbin, NULL);
     }
     return ok;
 }
@@ -183,7 +210,7 @@ add_folder(pages *p, const char *path)
                      .call = "",
                      .config = "",
                      .target = t};
-    return ok && wanted(p, a.kernel) && add(p, &a, k, NULL, NULL);
+    return ok && wanted(p, a.kernel) && add(p, &a, k, NULL);
 }
 
 static cps_exit
