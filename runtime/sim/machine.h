@@ -167,18 +167,22 @@ typedef const uint32_t *vclock;
 typedef struct access_rec {
     rect r;
     uint8_t write, actor; /* engine, or 0xFF for a queue */
-    uint8_t ring;         /* DMA engine */
-    bool seq;             /* done by the sequencer, in order */
     uint16_t queue;
-    uint32_t comp, epoch; /* of the clock that says it is done */
     const insn *by; /* the instruction, or the trigger */
     uint32_t mark;  /* last scan that looked at it */
     uint32_t refs;  /* cells that list it */
 } access_rec;
 
+/* One access in a cell: what decides nearly every meeting, without a look at the record. */
+typedef struct cell_rec {
+    uint32_t id, epoch;
+    uint32_t actor; /* race.c: who; two of the same are in order */
+    uint16_t comp, parts; /* parts: of the cell that it may touch, a bit each */
+} cell_rec;
+
 typedef struct cell {
-    uint32_t *rec;
-    uint16_t n, cap;
+    cell_rec *rec;
+    uint32_t n, cap;
 } cell;
 
 /* One rise or fall of a semaphore, for deciding what a wait guarantees. */

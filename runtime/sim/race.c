@@ -7,21 +7,27 @@
  * of transfers that the same DMA engine does for the same queue. A DMA trigger or register load
  * is the sequencer's and is not ordered after the datapath of its own engine.
  *
- * Accesses are kept as whole footprints in coarse cells of memory. A record goes when every
- * engine is past it, or when a later access that is ordered after it covers it: whoever would
- * race with the old one races with the new one too. */
+ * Accesses are kept as whole footprints in coarse cells of memory, each with the parts of the
+ * cell that it may touch: only what shares a part is compared. A record goes when every engine
+ * is past it, or when a later access that is ordered after it covers it: whoever would race
+ * with the old one races with the new one too. */
 #include "runtime/sim/machine.h"
 
 #include <stdlib.h>
 
 enum {
-    LANE_GROUP = 8, /* partitions of a cell */
-    SBUF_SHIFT = 8,
-    PSUM_SHIFT = 9, /* bytes of a cell, log2 */
-    SBUF_COLS = CPS_SBUF_STRIDE >> SBUF_SHIFT,
-    PSUM_COLS = PSUM_BYTES >> PSUM_SHIFT,
-    GROUPS = LANES / LANE_GROUP
+    PARTS = 16, /* of a cell: groups of partitions, or pieces of a granule of HBM */
+    SBUF_SHIFT = 9,
+    PSUM_SHIFT = 10, /* bytes of a cell, log2; a cell is a column over all partitions */
+    SBUF_CELLS = CPS_SBUF_STRIDE >> SBUF_SHIFT,
+    PSUM_CELLS = PSUM_BYTES >> PSUM_SHIFT
 };
+
+/* cell_rec.actor: a queue with its DMA engine, or an engine; the core, of which a cell knows the two of
+ * one pair; then what it does. */
+#define ACTOR_QUEUE 0x80000000u
+#define ACTOR_SEQ 0x40000000u
+#define ACTOR_WRITE 0x20000000u
 
 /* ---- clocks ---- */
 
@@ -58,7 +64,7 @@ vc_with(cps_sim *s, vclock a, unsigned comp, uint32_t value)
 }
 
 static bool
-covered(vclock vc, const access_rec *r)
+covered(vclock vc, const cell_rec *r)
 {
     return vc[r->comp] >= r->epoch;
 }
@@ -73,14 +79,36 @@ typedef struct who {
     const insn *by;
 } who;
 
-static bool
-ordered(const access_rec *r, const who *w)
+/* Bits `first` to `last` of cell_rec.parts. */
+static uint16_t
+parts_of(unsigned first, unsigned last)
 {
-    if (r->actor == w->actor && r->by->core == w->by->core) {
-        if (r->actor != 0xFF ? !w->seq || r->seq : r->queue == w->queue && r->ring == w->ring)
-            return true;
-    }
-    return covered(w->vc, r);
+    return (uint16_t)((2u << last) - (1u << first));
+}
+
+/* An access as cells list it; it has no record yet. */
+static cell_rec
+listed(const who *w, bool write, uint16_t parts)
+{
+    bool dma = w->actor == 0xFF;
+    uint32_t actor = dma ? ACTOR_QUEUE | (uint32_t)w->queue << 8 | w->ring : w->actor;
+    return (cell_rec){.id = UINT32_MAX,
+                      .epoch = w->epoch,
+                      .actor = actor | (uint32_t)(w->by->core & 31) << 24 | (w->seq ? ACTOR_SEQ : 0) |
+                               (write ? ACTOR_WRITE : 0),
+                      .comp = (uint16_t)(w->comp + (!dma && write)),
+                      .parts = parts};
+}
+
+/* Whether `r` is done before `w`. A datapath and the parts of a queue's transfers that one DMA
+ * engine does keep their order; a sequencer is not ordered after the datapath. */
+static bool
+ordered(const cell_rec *r, const cell_rec *w, vclock vc)
+{
+    uint32_t differ = r->actor ^ w->actor;
+    if (!(differ & ~(ACTOR_SEQ | ACTOR_WRITE)) && (!(differ & ACTOR_SEQ) || r->actor & ACTOR_SEQ))
+        return true;
+    return covered(vc, r);
 }
 
 /* ---- cells ---- */
@@ -88,8 +116,8 @@ ordered(const access_rec *r, const who *w)
 void
 race_reset(cps_sim *s)
 {
-    s->sbuf_cells = cps_new_array(s->run_arena, cell, GROUPS * SBUF_COLS);
-    s->psum_cells = cps_new_array(s->run_arena, cell, GROUPS * PSUM_COLS);
+    s->sbuf_cells = cps_new_array(s->run_arena, cell, SBUF_CELLS);
+    s->psum_cells = cps_new_array(s->run_arena, cell, PSUM_CELLS);
     for (uint32_t i = 0; i < s->vars.n; i++) {
         hbm_var *v = &s->vars.data[i];
         int64_t n = v->v->bytes;
@@ -174,17 +202,15 @@ report(cps_sim *s, const access_rec *r, const who *w, bool write, int64_t at)
 }
 
 static void
-drop(racer *k, cell *c, uint16_t i)
+unlist(racer *k, uint32_t id)
 {
-    uint32_t id = c->rec[i];
-    c->rec[i] = c->rec[--c->n];
     if (--k->recs.data[id].refs == 0)
         cps_vec_push(k->arena, &k->free_recs, id);
 }
 
 /* Whether nobody who can reach the memory has still to learn of access `r`. */
 static bool
-settled(const cps_sim *s, const access_rec *r, bool shared)
+settled(const cps_sim *s, const cell_rec *r, bool shared)
 {
     return covered(s->vc_min, r) && (!shared || !s->peer || covered(s->peer->vc_min, r));
 }
@@ -222,61 +248,73 @@ covers(const rect *x, const rect *r)
     return (r->base & mask) >= b0 && (r->base & mask) + inner <= b0 + x->run;
 }
 
+/* Whether `me` may stand for `r` from now on: what a sequencer does proves nothing about the datapath
+ * of its engine that follows it, whatever the core. */
+static bool
+may_hide(const cell_rec *r, const cell_rec *me)
+{
+    uint32_t differ = r->actor ^ me->actor, kind = ACTOR_QUEUE | 0xFF;
+    return !(differ & ACTOR_SEQ) || differ & kind;
+}
+
+/* Looks at a cell for access `me`, whose record is made when `me->id` is still UINT32_MAX. */
 static void
-visit(cps_sim *s, cell *c, const rect *r, bool write, const who *w, uint32_t *id, bool shared)
+visit(cps_sim *s, cell *c, const rect *r, const who *w, cell_rec *me, bool shared)
 {
     racer *k = s->race;
-    for (uint16_t i = 0; i < c->n;) {
-        access_rec *o = &k->recs.data[c->rec[i]];
-        if (settled(s, o, shared)) {
-            drop(k, c, i);
-            continue;
+    bool write = me->actor & ACTOR_WRITE;
+    uint32_t keep = 0;
+    for (uint32_t i = 0; i < c->n; i++) {
+        const cell_rec *l = &c->rec[i];
+        bool gone = false;
+        if (l->parts & me->parts) {
+            if (settled(s, l, shared)) {
+                gone = true;
+            } else if (write || l->actor & ACTOR_WRITE) {
+                access_rec *o = &k->recs.data[l->id];
+                int64_t at;
+                if (ordered(l, me, w->vc)) {
+                    gone = write && may_hide(l, me) && covers(r, &o->r);
+                } else if (o->mark != k->scan) {
+                    o->mark = k->scan; // compared once per access, however many cells share it
+                    if (rect_overlap(&o->r, r, &at))
+                        report(s, o, w, write, at);
+                }
+            } else {
+                gone = may_hide(l, me) && ordered(l, me, w->vc) &&
+                       covers(r, &k->recs.data[l->id].r);
+            }
         }
-        bool ord = ordered(o, w);
-        int64_t at;
-        if (!ord && (write || o->write) && o->mark != k->scan) {
-            o->mark = k->scan; // compared once per access, however many cells share it
-            if (rect_overlap(&o->r, r, &at))
-                report(s, o, w, write, at);
-        }
-        // A sequencer's access proves nothing about the datapath that follows it.
-        if (ord && (write || !o->write) && !(o->actor == w->actor && o->seq != w->seq) &&
-            covers(r, &o->r)) {
-            drop(k, c, i);
-            continue;
-        }
-        i++;
+        if (gone)
+            unlist(k, l->id);
+        else
+            c->rec[keep++] = *l;
     }
-    if (*id == UINT32_MAX) {
+    c->n = keep;
+    if (me->id == UINT32_MAX) {
         access_rec rec = {.r = *r,
                           .write = write,
                           .actor = w->actor,
-                          .ring = w->ring,
-                          .seq = w->seq,
                           .queue = w->queue,
-                          .comp = w->comp + (w->actor != 0xFF && write),
-                          .epoch = w->epoch,
                           .by = w->by};
         if (k->free_recs.n) {
-            *id = k->free_recs.data[--k->free_recs.n];
-            k->recs.data[*id] = rec;
+            me->id = k->free_recs.data[--k->free_recs.n];
+            k->recs.data[me->id] = rec;
         } else {
-            *id = k->recs.n;
+            me->id = k->recs.n;
             cps_vec_push(k->arena, &k->recs, rec);
         }
     }
     if (c->n == c->cap) {
-        if (c->n == UINT16_MAX)
-            return; // not kept here; other cells of the footprint still have it
-        uint16_t cap = (uint16_t)CPS_MIN(c->cap ? c->cap * 2 : 4, UINT16_MAX);
-        uint32_t *more = cps_arena_raw(k->arena, sizeof(uint32_t) * cap);
+        uint32_t cap = c->cap ? c->cap * 2 : 4;
+        cell_rec *more = cps_arena_raw(k->arena, sizeof *more * cap);
         if (c->n)
-            memcpy(more, c->rec, sizeof(uint32_t) * c->n);
+            memcpy(more, c->rec, sizeof *more * c->n);
         c->rec = more;
         c->cap = cap;
     }
-    c->rec[c->n++] = *id;
-    k->recs.data[*id].refs++;
+    c->rec[c->n++] = *me;
+    k->recs.data[me->id].refs++;
 }
 
 /* One access of a variable on its way through the cells. */
@@ -284,11 +322,18 @@ typedef struct hbm_look {
     cps_sim *s;
     const hbm_var *v;
     const rect *r;
-    who *w;
-    bool write;
-    uint32_t id;
-    int64_t last; /* cell visited last */
+    const who *w;
+    cell_rec me;
+    int64_t cell; /* under way, -1: none; `me.parts` gathers what is touched of it */
 } hbm_look;
+
+static void
+hbm_visit(hbm_look *x)
+{
+    if (x->cell >= 0)
+        visit(x->s, &x->v->cells[x->cell], x->r, x->w, &x->me, x->v->shared);
+    x->me.parts = 0;
+}
 
 /* Visits the cells that dimensions from `d` on may touch when the outer ones stand at `base`.
  * What lies more than a cell apart is gone through one by one: the rows of a head among other
@@ -308,16 +353,17 @@ hbm_cells(hbm_look *x, unsigned d, int64_t base)
         *(far < 0 ? &lo : &hi) += far;
     }
     for (int64_t k = lo / g; k <= (hi - 1) / g; k++) {
-        if (k != x->last)
-            visit(x->s, &x->v->cells[k], r, x->write, x->w, &x->id, x->v->shared);
-        x->last = k;
+        if (k != x->cell)
+            hbm_visit(x);
+        x->cell = k;
+        int64_t first = CPS_MAX(lo - k * g, 0), last = CPS_MIN(hi - 1 - k * g, g - 1);
+        x->me.parts |= parts_of((unsigned)(first * PARTS / g), (unsigned)(last * PARTS / g));
     }
 }
 
 static void
 access_cells(cps_sim *s, const rect *r, bool write, who *w)
 {
-    uint32_t id = UINT32_MAX;
     s->race->scan++;
     if (r->space == SP_HBM) {
         const hbm_var *v = &s->vars.data[r->var];
@@ -329,13 +375,14 @@ access_cells(cps_sim *s, const rect *r, bool write, who *w)
         if (v->home && s->peer)
             there.var = v->at;
         w->var = r->var;
-        hbm_look x = {s, v, &there, w, write, id, -1};
+        hbm_look x = {s, v, &there, w, listed(w, write, 0), -1};
         hbm_cells(&x, 0, r->base);
+        hbm_visit(&x);
         return;
     }
     bool sb = r->space == SP_SBUF;
     int shift = sb ? 18 : 15, fine = sb ? SBUF_SHIFT : PSUM_SHIFT;
-    int cols = sb ? SBUF_COLS : PSUM_COLS;
+    int64_t cells = sb ? SBUF_CELLS : PSUM_CELLS;
     int64_t mask = (1 << shift) - 1, lane = (int64_t)1 << shift;
     int64_t p0 = r->lo >> shift, p1 = (r->hi - 1) >> shift, b0 = 0, b1 = mask;
     if (r->nd == 0 || r->step[0] % lane == 0) { // the byte range is the same in each partition
@@ -351,10 +398,10 @@ access_cells(cps_sim *s, const rect *r, bool write, who *w)
         b1 = (r->hi - 1) & mask;
     }
     cell *base = sb ? s->sbuf_cells : s->psum_cells;
-    for (int64_t g = p0 / LANE_GROUP; g <= p1 / LANE_GROUP; g++) {
-        for (int64_t c = b0 >> fine; c <= CPS_MIN(b1 >> fine, cols - 1); c++)
-            visit(s, &base[g * cols + c], r, write, w, &id, false);
-    }
+    const int group = LANES / PARTS;
+    cell_rec me = listed(w, write, parts_of((unsigned)(p0 / group), (unsigned)(p1 / group)));
+    for (int64_t c = b0 >> fine; c <= CPS_MIN(b1 >> fine, cells - 1); c++)
+        visit(s, &base[c], r, w, &me, false);
 }
 
 static void
