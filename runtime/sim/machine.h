@@ -461,6 +461,7 @@ typedef struct hbm_var {
     bool bound, defined;
     bool clean; /* `init` is all zero */
     bool quiet; /* nothing in the kernel can write it: its reads race with nothing */
+    bool unwritten; /* the same of the path under proof */
     cell *cells;
     uint32_t ncells, granule;
     cps_sim *home; /* whose memory it is: the first core of a pair that has it; NULL: its own */
@@ -510,6 +511,7 @@ struct cps_sim {
     const cps_kbin *k;
     cps_diags *d; /* of the call under way */
     cps_arena *load_arena, *run_arena;
+    cps_arena *clocks; /* of vector clocks, while a proof keeps them apart; NULL: run_arena */
     cps_sim_opts opts;
     uint16_t *offsets[MAX_OPNDS]; /* of indirect operands, a row of ROW_MAX for each group */
     engine *unit; /* whose instruction takes effect: its random states round */

@@ -49,6 +49,8 @@ typedef struct reset {
 
 typedef struct psem {
     chain *chain;
+    uint8_t *up; /* chains that have updates, ascending */
+    unsigned nup;
     CPS_VEC(reset) resets;
     uint32_t now;
     int64_t value;
@@ -73,6 +75,9 @@ struct prover {
     const insn *open_at;
     const char *open_live; /* the same of deadlock freedom alone */
     forks *forks;          /* the path that is followed */
+    CPS_VEC(block *) *submitted; /* per queue: in order, of the first round; the others do the same */
+    bool *written;               /* per variable: something on this path may write it */
+    cps_arena *clocks[2];        /* of this round and of the one before */
     bool approx;           /* some access stands for more bytes than it may touch */
 };
 
@@ -186,7 +191,8 @@ static void
 span_of(const prover *p, const psem *m, const reset *r, unsigned e, uint32_t pos, span_ *x)
 {
     x->base = r ? r->value : 0;
-    for (unsigned c = 0; c < p->nchains; c++) {
+    for (unsigned j = 0; j < m->nup; j++) {
+        unsigned c = m->up[j];
         const chain *k = &m->chain[c];
         uint32_t n = p->round ? k->u.n : k->now;
         x->a[c] = r ? known_to(k, c, n, r->vc) : 0;
@@ -197,11 +203,12 @@ span_of(const prover *p, const psem *m, const reset *r, unsigned e, uint32_t pos
 
 /* The highest value that can be there without update i of chain c. */
 static int64_t
-without(const prover *p, const psem *m, const span_ *x, unsigned c, uint32_t i)
+without(const psem *m, const span_ *x, unsigned c, uint32_t i)
 {
     const upd *u = &m->chain[c].u.data[i];
     int64_t sum = x->base;
-    for (unsigned k = 0; k < p->nchains; k++) {
+    for (unsigned j = 0; j < m->nup; j++) {
+        unsigned k = m->up[j];
         const chain *h = &m->chain[k];
         if (x->b[k] == x->a[k])
             continue;
@@ -258,12 +265,13 @@ rose(prover *p, engine *e, psem *m, int64_t v)
     const reset *r = last_reset(m, e, pos, &at);
     span_ x;
     span_of(p, m, r, e->id, pos, &x);
-    for (unsigned c = 0; c < p->nchains; c++) {
+    for (unsigned j = 0; j < m->nup; j++) {
+        unsigned c = m->up[j];
         uint32_t first = x.a[c], lo = first, hi = CPS_MIN(x.b[c], m->chain[c].now);
         // along a chain, leaving out a later update leaves more to reach v with
         while (lo < hi) {
             uint32_t mid = (lo + hi) / 2;
-            if (without(p, m, &x, c, mid) < v)
+            if (without(m, &x, c, mid) < v)
                 lo = mid + 1;
             else
                 hi = mid;
@@ -281,7 +289,8 @@ fell(prover *p, engine *e, psem *m, int64_t v)
     for (;;) {
         const reset *r = last_reset(m, e, pos, &at);
         int64_t low = r ? r->value : 0;
-        for (unsigned c = 0; c < p->nchains; c++) {
+        for (unsigned j = 0; j < m->nup; j++) {
+            unsigned c = m->up[j];
             const chain *k = &m->chain[c];
             uint32_t gone = r ? known_to(k, c, k->now, r->vc) : 0;
             // what may have been wiped out already does not count for sure
@@ -322,8 +331,10 @@ settled(prover *p, engine *e, const psem *m, uint32_t pos, bool equal, int64_t v
     span_ x;
     span_of(p, m, r, e->id, pos, &x);
     int64_t most = x.base;
-    for (unsigned c = 0; c < p->nchains; c++)
+    for (unsigned j = 0; j < m->nup; j++) {
+        unsigned c = m->up[j];
         most += sum_to(&m->chain[c], x.b[c]) - sum_to(&m->chain[c], x.a[c]);
+    }
     if (most > v)
         unlive(p, "a wait for equality may be overshot");
 }
@@ -334,10 +345,22 @@ static psem *
 sem_of(prover *p, unsigned k)
 {
     psem *m = &p->sem[k];
-    if (!m->chain)
+    if (!m->chain) {
         m->chain = cps_new_array(p->s->run_arena, chain, p->nchains);
+        m->up = cps_new_array(p->s->run_arena, uint8_t, p->nchains);
+    }
     m->used = m->live = true;
     return m;
+}
+
+/* Chain `c` of a semaphore gets its first update. */
+static void
+chain_begins(psem *m, unsigned c)
+{
+    unsigned at = m->nup++;
+    for (; at > 0 && m->up[at - 1] > c; at--)
+        m->up[at] = m->up[at - 1];
+    m->up[at] = (uint8_t)c;
 }
 
 static void
@@ -353,6 +376,8 @@ add_update(prover *p, unsigned sem, unsigned c, upd u, int64_t amount)
         unlive(p, "a semaphore is counted down");
     if (p->round == 0) {
         u.before = u.vc;
+        if (!k->u.n)
+            chain_begins(m, c);
         cps_vec_push(p->s->run_arena, &k->u, u);
     } else {
         upd *o = &k->u.data[k->now];
@@ -534,6 +559,13 @@ prove_submit(cps_sim *s, engine *e, const insn *i, block *b)
     p->forks->works++;
     queue *q = &s->queues.data[b->queue];
     uint32_t n = ++p->transfers[b->queue];
+    if (p->round == 0) {
+        cps_vec_push(s->run_arena, &p->submitted[b->queue], b);
+        for (unsigned r = 0; r < DMA_RINGS; r++)
+            for (uint32_t k = 0; k < b->ring[r].writes.n; k++)
+                if (b->ring[r].writes.data[k].space == SP_HBM)
+                    p->written[b->ring[r].writes.data[k].var] = true;
+    }
     int32_t parts = (int32_t)s->t->dma_engines;
     upd u = {
         .vc = e->vc,
@@ -547,19 +579,17 @@ prove_submit(cps_sim *s, engine *e, const insn *i, block *b)
         add_update(p, b->semaphore, 2 * CPS_ENGINES + b->queue, u, b->increment);
     if (!p->last)
         return;
-    xfer *x = cps_new(s->run_arena, xfer);
-    x->b = b;
-    x->by = i;
-    x->seq = n;
-    x->vc = e->vc;
+    xfer x = {.b = b, .by = i, .seq = n, .vc = e->vc};
     for (unsigned r = 0; r < (unsigned)parts; r++)
-        race_transfer(s, x, r);
+        race_transfer(s, &x, r);
 }
 
 void
 prove_access(cps_sim *s, engine *e, const insn *i, const rect *r, bool write)
 {
     prover *p = s->prover;
+    if (write && r->space == SP_HBM)
+        p->written[r->var] = true;
     if (!p->last)
         return;
     e->count = p->pos[e->id];
@@ -654,7 +684,7 @@ sequencer(prover *p, engine *e, insn *i)
         return;
     if (i->sem->exec == exec_sem_clear) {
         for (unsigned k = 0; k < SEMS; k++)
-            if (sem_clear_hits(i, k))
+            if (p->sem[k].live && sem_clear_hits(i, k)) // others are zero
                 add_reset(p, e, k, 0);
     } else if (i->sem->exec == exec_drain || i->sem->exec == exec_core_barrier) {
         e->vc = vc_with(s, e->vc, 2u * e->id, p->pos[e->id]);
@@ -673,6 +703,8 @@ sequencer(prover *p, engine *e, insn *i)
     } else if (i->sem->exec == exec_direct2d || i->sem->exec == exec_dma_transpose) {
         if (!dge_static(s, e, i))
             undecided(p, i, "an address that is not known");
+        else if (p->round > 0) // on the engine's own queue
+            prove_submit(s, e, i, p->submitted[e->id].data[p->transfers[e->id]]);
         else if (!i->sem->exec(s, e, i))
             undecided(p, i, "an instruction that faults");
     } else if (i->sem->exec == exec_halt) {
@@ -688,6 +720,9 @@ walk(prover *p)
 {
     cps_sim *s = p->s;
     uint32_t *zero = cps_new_array(s->run_arena, uint32_t, s->nclock);
+    cps_arena **clocks = &p->clocks[p->round % 2];
+    cps_arena_destroy(*clocks);
+    s->clocks = *clocks = cps_arena_create();
     fork_walk(p->forks);
     memset(p->pos, 0, sizeof p->pos);
     memset(p->known, 0, sizeof p->known);
@@ -697,10 +732,11 @@ walk(prover *p)
         psem *m = &p->sem[k];
         m->value = 0;
         m->live = false;
-        for (unsigned c = 0; m->chain && c < p->nchains; c++) {
-            for (uint32_t i = 0; p->round && i < m->chain[c].u.n; i++)
-                m->chain[c].u.data[i].before = m->chain[c].u.data[i].vc;
-            m->chain[c].now = 0;
+        for (unsigned j = 0; j < m->nup; j++) {
+            chain *h = &m->chain[m->up[j]];
+            for (uint32_t i = 0; p->round && i < h->u.n; i++)
+                h->u.data[i].before = h->u.data[i].vc;
+            h->now = 0;
         }
         for (uint32_t i = 0; p->round && i < m->resets.n; i++)
             m->resets.data[i].before = m->resets.data[i].vc;
@@ -795,6 +831,8 @@ prove_path(cps_sim *s, forks *f, cps_diags *quiet, cps_proof *out)
     p->s = s;
     p->forks = f;
     p->nchains = s->nclock;
+    p->submitted = cps_arena_alloc(s->run_arena, sizeof *p->submitted * s->queues.n);
+    p->written = cps_new_array(s->run_arena, bool, s->vars.n);
     s->prover = p;
     bool ends = p->nchains <= CHAINS_MAX && walk(p);
     if (p->nchains > CHAINS_MAX)
@@ -807,10 +845,14 @@ prove_path(cps_sim *s, forks *f, cps_diags *quiet, cps_proof *out)
     if (ends) {
         p->round++;
         p->last = true;
+        for (uint32_t k = 0; k < s->vars.n; k++)
+            s->vars.data[k].unwritten = !p->written[k] && !s->vars.data[k].shared;
         bool sure = !p->approx && f->nchoices < 2; // what fails, fails in some run
         s->d = sure ? d : quiet;
         ends = walk(p);
         s->d = d;
+        for (uint32_t k = 0; k < s->vars.n; k++)
+            s->vars.data[k].unwritten = false;
         for (unsigned k = 0; k < SEMS; k++)
             if (p->sem[k].used)
                 clears_settled(p, &p->sem[k]);
@@ -836,6 +878,9 @@ prove_path(cps_sim *s, forks *f, cps_diags *quiet, cps_proof *out)
     out->instructions = p->steps / (p->round + 1);
     out->rounds = p->round;
     s->prover = NULL;
+    s->clocks = NULL;
+    cps_arena_destroy(p->clocks[0]);
+    cps_arena_destroy(p->clocks[1]);
 }
 
 // The worse of two verdicts: fails, open, holds.

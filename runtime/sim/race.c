@@ -32,10 +32,11 @@ enum {
 /* ---- clocks ---- */
 
 static uint32_t *
-vc_copy(cps_sim *s, vclock a)
+vc_copy(cps_sim *s, vclock of)
 {
-    uint32_t *v = cps_arena_raw(s->run_arena, sizeof(uint32_t) * s->nclock);
-    memcpy(v, a, sizeof(uint32_t) * s->nclock);
+    cps_arena *a = s->clocks ? s->clocks : s->run_arena;
+    uint32_t *v = cps_arena_raw(a, sizeof(uint32_t) * s->nclock);
+    memcpy(v, of, sizeof(uint32_t) * s->nclock);
     return v;
 }
 
@@ -367,7 +368,7 @@ access_cells(cps_sim *s, const rect *r, bool write, who *w)
     s->race->scan++;
     if (r->space == SP_HBM) {
         const hbm_var *v = &s->vars.data[r->var];
-        if (v->quiet && !write)
+        if ((v->quiet || v->unwritten) && !write)
             return; // found by measurement: a weight's cells gather every read of the kernel
         if (s->log && v->shared)
             shared_note(s, r, write, w->by, r->var);
