@@ -1,20 +1,21 @@
 /* Digests for keys and files, and the quick mix for tables in memory.
  *
- * In: bytes. Out: SHA-256 by libmd, with the framing of the cache keys: a domain tag that ends
+ * In: bytes. Out: SHA-256 by libcrypto, with the framing of the cache keys: a domain tag that ends
  * with NUL, then fields as u16 id, u32 length, bytes, all little endian. Ids ascend by
  * agreement of the callers. The 64-bit mix is free to change between versions: it is never
  * written out. */
 #include "runtime/base/hash.h"
 
-#include <md5.h>
-#include <sha256.h>
+#define OPENSSL_SUPPRESS_DEPRECATED // the plain calls: no provider is loaded, a context is a struct
+#include <openssl/md5.h>
+#include <openssl/sha.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-_Static_assert(sizeof(SHA256_CTX) <= sizeof(cps_hasher), "cps_hasher has room for libmd");
-_Static_assert(_Alignof(SHA256_CTX) <= _Alignof(cps_hasher), "cps_hasher is aligned for libmd");
+_Static_assert(sizeof(SHA256_CTX) <= sizeof(cps_hasher), "cps_hasher has room for libcrypto's");
+_Static_assert(_Alignof(SHA256_CTX) <= _Alignof(cps_hasher), "cps_hasher is aligned for libcrypto's");
 
 static inline SHA256_CTX *
 ctx(cps_hasher *h)
@@ -93,10 +94,10 @@ void
 cps_md5(const void *p, size_t n, uint8_t out[16])
 {
     MD5_CTX c;
-    MD5Init(&c);
+    MD5_Init(&c);
     if (n)
-        MD5Update(&c, p, n);
-    MD5Final(out, &c);
+        MD5_Update(&c, p, n);
+    MD5_Final(out, &c);
 }
 
 bool

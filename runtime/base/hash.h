@@ -1,4 +1,4 @@
-/* SHA-256 for cache keys and digests (libmd does the arithmetic), with the framing that keeps
+/* SHA-256 for cache keys and digests (libcrypto does the arithmetic), with the framing that keeps
  * adjacent fields from running together; XXH3 for check sums of large contents. */
 #ifndef CPS_BASE_HASH_H
 #define CPS_BASE_HASH_H
@@ -10,7 +10,7 @@ typedef struct cps_digest {
 } cps_digest;
 
 typedef struct cps_hasher {
-    uint64_t state[16]; /* room for libmd's context, checked in hash.c */
+    uint64_t state[16]; /* room for libcrypto's context, checked in hash.c */
     uint64_t rest[16];
 } cps_hasher;
 
