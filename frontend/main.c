@@ -6,6 +6,8 @@
 #include "build_id.h"
 
 #include <fcntl.h>
+#include <limits.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -101,9 +103,20 @@ dispatch(cps_cli *c, int argc, char **argv)
     return CPS_USAGE;
 }
 
+/* Memory that is given back is wanted again at once: passes follow one another, each with an arena
+ * of its own. Kept, it is not cleared and mapped anew by the system, page by page. */
+static void
+keep_memory(void)
+{
+    mallopt(M_MMAP_THRESHOLD, 4 << 20); // blocks of arenas are smaller
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
+    mallopt(M_TOP_PAD, 1 << 20);
+}
+
 int
 main(int argc, char **argv)
 {
+    keep_memory();
     prepare_crash(argc, argv);
     cps_cli c = {.arena = cps_arena_create(), .diags = cps_diags_create()};
     cps_exit code = dispatch(&c, argc, argv);

@@ -58,6 +58,12 @@ payload(block *b)
     return (uint8_t *)(b + 1);
 }
 
+static inline size_t
+round_up(size_t bytes)
+{
+    return (CPS_MAX(bytes, (size_t)1) + ALIGN - 1) / ALIGN * ALIGN;
+}
+
 cps_arena *
 cps_arena_create(void)
 {
@@ -105,7 +111,7 @@ cps_arena_raw(cps_arena *a, size_t bytes)
 {
     if (bytes > PTRDIFF_MAX / 2)
         cps_out_of_memory(bytes);
-    size_t step = (CPS_MAX(bytes, (size_t)1) + ALIGN - 1) / ALIGN * ALIGN + GAP;
+    size_t step = round_up(bytes) + GAP;
     if (!a->top || a->top->size - a->top->used < step)
         add_block(a, step);
     void *p = payload(a->top) + a->top->used;
@@ -188,6 +194,22 @@ cps_arena_strdup(cps_arena *a, const char *s)
     return cps_arena_strndup(a, s, strlen(s));
 }
 
+// Whether the allocation of `old` bytes at `p` is the last one and can have `bytes` where it is.
+static bool
+extend(cps_arena *a, void *p, size_t old, size_t bytes)
+{
+    block *b = a->top;
+    if (GAP || !old || !b || (uint8_t *)p + round_up(old) != payload(b) + b->used ||
+        b->size - b->used < round_up(bytes) - round_up(old))
+        return false;
+    b->used += round_up(bytes) - round_up(old);
+    a->handed_out += bytes - old;
+#ifdef CPS_TEST_BUILD
+    memset((uint8_t *)p + old, 0xA5, bytes - old);
+#endif
+    return true;
+}
+
 void *
 cps_vec_grow(cps_arena *a, void *data, uint32_t n, uint32_t *cap, uint32_t want, size_t elem)
 {
@@ -198,6 +220,10 @@ cps_vec_grow(cps_arena *a, void *data, uint32_t n, uint32_t *cap, uint32_t want,
     size_t bytes;
     if (__builtin_mul_overflow((size_t)c, elem, &bytes))
         cps_out_of_memory(SIZE_MAX);
+    if (extend(a, data, *cap * elem, bytes)) {
+        *cap = (uint32_t)c;
+        return data;
+    }
     void *p = cps_arena_raw(a, bytes);
     if (n)
         memcpy(p, data, n * elem);

@@ -1,4 +1,5 @@
-/* A growable typed array inside an arena. Growth leaves the old storage to the arena. */
+/* A growable typed array inside an arena. Growth leaves the old storage to the arena, or happens in
+ * place at its end. */
 #ifndef CPS_BASE_VEC_H
 #define CPS_BASE_VEC_H
 
