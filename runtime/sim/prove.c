@@ -315,16 +315,13 @@ settled(prover *p, engine *e, const psem *m, uint32_t pos, bool equal, int64_t v
 {
     uint32_t at;
     const reset *r = last_reset(m, e, pos, &at);
-    for (uint32_t k = 0; k < m->resets.n; k++) {
-        const reset *z = &m->resets.data[k];
-        bool before = r && k <= at;
-        bool after = z->engine == e->id ? z->pos > pos : z->before[2 * e->id] >= pos;
-        if (!before && !after) {
+    uint32_t next = r ? at + 1 : 0;
+    if (next < m->resets.n) { // later ones follow it
+        const reset *z = &m->resets.data[next];
+        if (z->engine == e->id ? z->pos <= pos : z->before[2 * e->id] < pos) {
             unlive(p, "a semaphore is cleared while somebody may wait for it");
             return;
         }
-        if (after)
-            break; // later ones follow it
     }
     if (!equal)
         return;
