@@ -34,14 +34,18 @@ place(emit *e, cps_span at)
 }
 
 static bool
+verify(const emit *e, const cps_mop *m, const cps_bundle *b)
+{
+    return !e->g->o.verify || cps_isa_verify(b, e->g->t->gen, (cps_engine)m->engine, e->g->d, m->loc);
+}
+
+static bool
 put(emit *e, const cps_mop *m, const cps_bundle *b)
 {
     cps_kstream *s = &e->p->k->stream[m->engine];
     cps_vec_push(e->g->arena, &s->code, *b);
     cps_vec_push(e->g->arena, &s->locs, place(e, m->loc));
-    if (!e->g->o.verify)
-        return true;
-    return cps_isa_verify(b, e->g->t->gen, (cps_engine)m->engine, e->g->d, m->loc);
+    return (m->target && b == &m->code) || verify(e, m, b); // a branch has no distance yet
 }
 
 bool
@@ -85,8 +89,9 @@ cps_pass_emit(cps_cg *g, cps_mprog *p)
         if (m->target) {
             uint32_t here = next[m->engine] - 1;
             int64_t d = (int64_t)at[m->engine][m->target] - (int64_t)here;
-            cps_isa_set(&p->k->stream[m->engine].code.data[here], CPS_F_CTRL_BR_branch,
-                        (uint64_t)d);
+            cps_bundle *b = &p->k->stream[m->engine].code.data[here];
+            cps_isa_set(b, CPS_F_CTRL_BR_branch, (uint64_t)d);
+            ok &= verify(&e, m, b);
         }
     }
     p->k->stats.semaphores = p->semaphores;

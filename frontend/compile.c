@@ -98,10 +98,10 @@ cps_compile_tile(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_cand
 /* The independent check of a fresh binary: no order of events may race or get stuck. It goes into
  * the kernel's folder and the manifest. */
 bool
-cps_compile_prove(cps_cli *c, const cps_target *t, cps_kbin *k)
+cps_compile_prove(cps_cli *c, const cps_target *t, cps_kbin *k, bool verified)
 {
     const cps_kbin *all[2] = {k, k->peer};
-    cps_sim_group *g = cps_sim_group_create(t, k->peer ? 2 : 1);
+    cps_sim_group *g = cps_sim_group_create_proof(t, k->peer ? 2 : 1, verified);
     cps_proof p;
     bool ok = cps_sim_group_load(g, all, c->diags) && cps_sim_group_prove(g, 0, &p, c->diags);
     for (cps_kbin *x = k; ok && x; x = x->peer) {
@@ -113,9 +113,9 @@ cps_compile_prove(cps_cli *c, const cps_target *t, cps_kbin *k)
 }
 
 static bool
-proved(cps_cli *c, const cps_instance *i, cps_kbin *k)
+proved(cps_cli *c, const cps_instance *i, cps_kbin *k, bool verified)
 {
-    bool ok = cps_compile_prove(c, i->target, k);
+    bool ok = cps_compile_prove(c, i->target, k, verified);
     if (!ok)
         cps_note(c->diags, CPS_NOSPAN,
                  k->peer ? "the binaries of '%s' are wrong: two cores write or use the same of what both "
@@ -178,8 +178,9 @@ cps_compile_kernel(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_ca
             o.after = check_after;
             o.ctx = (void *)(uintptr_t)i->target;
         }
+        unsigned said = cps_diags_count(c->diags);
         cps_kbin *fresh = make(c, a, i, k, &o, NULL);
-        if (fresh && proved(c, i, fresh)) {
+        if (fresh && proved(c, i, fresh, cps_diags_count(c->diags) == said)) {
             out->kbin = fresh;
             bytes.n = 0;
             cps_kbin_pack(fresh, &bytes);

@@ -14,7 +14,8 @@ static bool
 field(const pe *p, const char *name, unsigned *v)
 {
     for (unsigned f = p->c->first; f < p->c->end; f++)
-        if (strcmp(cps_fields[f].name, name) == 0 && cps_check_has(p->c, f)) {
+        if (cps_fields[f].name[0] == name[0] && strcmp(cps_fields[f].name, name) == 0 &&
+            cps_check_has(p->c, f)) {
             *v = cps_check_get(p->c, (cps_field)f);
             return true;
         }

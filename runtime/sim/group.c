@@ -37,6 +37,17 @@ cps_sim_group_create_timer(const cps_target *t, unsigned n)
     return create(t, n, cps_sim_create_timer);
 }
 
+cps_sim_group *
+cps_sim_group_create_proof(const cps_target *t, unsigned n, bool verified)
+{
+    cps_sim_group *g = create(t, n, cps_sim_create);
+    for (unsigned i = 0; i < n; i++) {
+        g->core[i]->proof = true;
+        g->core[i]->verified = verified;
+    }
+    return g;
+}
+
 void
 cps_sim_group_destroy(cps_sim_group *g)
 {

@@ -177,7 +177,7 @@ load_stream(cps_sim *s, int e)
         insn *x = &en->code[i];
         x->index = i;
         x->core = (uint16_t)s->core;
-        if (!cps_isa_verify(&st->code.data[i], s->k->gen, (cps_engine)e, s->d, CPS_NOSPAN)) {
+        if (!s->verified && !cps_isa_verify(&st->code.data[i], s->k->gen, (cps_engine)e, s->d, CPS_NOSPAN)) {
             const cps_kloc *at = st->locs.n ? &st->locs.data[i] : NULL;
             cps_note(s->d, CPS_NOSPAN, "this is %s[%u]%s%s", cps_engine_name((cps_engine)e), i,
                      at && at->file ? " of " : "", at && at->file ? at->file : "");

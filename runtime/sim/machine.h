@@ -516,6 +516,8 @@ struct cps_sim {
     uint16_t *offsets[MAX_OPNDS]; /* of indirect operands, a row of ROW_MAX for each group */
     engine *unit; /* whose instruction takes effect: its random states round */
     bool timer; /* no memory, no data: time only */
+    bool proof;    /* for proofs alone: transfers have footprints, but no descriptors */
+    bool verified; /* what is loaded has passed cps_isa_verify */
     cps_sim_report rep;
 
     const wide_loops *wide; /* loops of this processor */

@@ -163,6 +163,7 @@ typedef struct runlist {
 
 struct builder {
     runlist rd[DMA_RINGS], wr[DMA_RINGS];
+    rectvec all; /* footprints of the ring that is being closed */
 };
 
 block *
@@ -236,7 +237,7 @@ emit(cps_sim *s, block *b, unsigned ring_no, uint32_t item_no, uint64_t from, ui
     p->small += bytes < (uint32_t)s->t->dma_small_bytes;
     p->bytes += bytes;
     b->ndesc++;
-    if (s->timer)
+    if (s->timer || s->proof)
         return;
     bool plain = b->items.data[item_no].op == CPS_DESC_COPY;
     uint32_t w1 = plain ? W1_PLAIN : W1_COMPUTE;
@@ -379,7 +380,7 @@ push_rect(cps_sim *s, block *b, rectvec *list, uint64_t addr, int64_t len, int n
     memcpy(r.step, step, sizeof *step * (size_t)nd);
     memcpy(r.num, num, sizeof *num * (size_t)nd);
     rect_close(&r);
-    cps_vec_push(b->arena, list, r);
+    cps_vec_push(b->scratch, list, r);
 }
 
 /* Number of leading items, `stride` apart, whose addresses form an arithmetic sequence. */
@@ -442,13 +443,27 @@ compress(cps_sim *s, block *b, const runlist *l, rectvec *list)
     }
 }
 
+/* What a ring reads or writes; most have one footprint, and a kernel many rings: no room to grow. */
+static void
+footprints(cps_sim *s, block *b, const runlist *l, rectvec *out)
+{
+    rectvec *all = &b->build->all;
+    all->n = 0;
+    compress(s, b, l, all);
+    if (!all->n)
+        return;
+    out->data = cps_arena_raw(b->arena, all->n * sizeof *out->data);
+    out->n = out->cap = all->n;
+    memcpy(out->data, all->data, all->n * sizeof *out->data);
+}
+
 void
 block_close(cps_sim *s, block *b)
 {
     for (unsigned e = 0; e < DMA_RINGS; e++) {
         ring *r = &b->ring[e];
-        compress(s, b, &b->build->rd[e], &r->reads);
-        compress(s, b, &b->build->wr[e], &r->writes);
+        footprints(s, b, &b->build->rd[e], &r->reads);
+        footprints(s, b, &b->build->wr[e], &r->writes);
         b->engines += r->packets.n != 0;
         for (uint32_t k = 0; k < r->writes.n; k++) {
             if (r->writes.data[k].space == SP_SBUF) {

@@ -75,6 +75,9 @@ typedef struct cps_sim_group cps_sim_group;
 cps_sim_group *cps_sim_group_create(const cps_target *t, unsigned n);
 /* The same without memory, for runs without data only (as cps_sim_create_timer). */
 cps_sim_group *cps_sim_group_create_timer(const cps_target *t, unsigned n);
+/* For cps_sim_group_prove alone. `verified`: cps_isa_verify has nothing to say of any bundle that will be
+ * loaded, and is not asked again. */
+cps_sim_group *cps_sim_group_create_proof(const cps_target *t, unsigned n, bool verified);
 void cps_sim_group_destroy(cps_sim_group *g);
 /* A core's machine, to be proved or looked at; it is loaded, bound and run by its group. */
 cps_sim *cps_sim_group_core(cps_sim_group *g, unsigned core);
