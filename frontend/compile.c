@@ -131,13 +131,24 @@ make(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_candidate *k,
      const cps_codegen_opts *o, const cps_trial *t)
 {
     cps_kbin *made[2] = {NULL, NULL};
-    for (int core = 0; core < CPS_MAX(1, i->cores); core++) {
-        cps_tfunc *f = trace(c, cps_cli_registry(c), a, i, k, core);
+    bool ok = true;
+    for (int core = 0; ok && core < CPS_MAX(1, i->cores); core++) {
+        cps_arena *tile = o->notes ? a : cps_arena_create(); // notes speak of it
+        cps_tfunc *f = trace(c, cps_cli_registry(c), tile, i, k, core);
         if (f && t && t->before)
             t->before(t->ctx, f);
-        if (!f || !cps_codegen(a, f, i->target, o, &made[core], c->diags))
-            return NULL;
+        ok = f && cps_codegen(a, f, i->target, o, &made[core], c->diags);
+        if (tile == a)
+            continue;
+        for (uint32_t v = 0; ok && v < made[core]->vars.n; v++) {
+            cps_kvar *x = &made[core]->vars.data[v];
+            if (x->data)
+                x->data = memcpy(cps_arena_raw(a, (size_t)x->bytes), x->data, (size_t)x->bytes);
+        }
+        cps_arena_destroy(tile);
     }
+    if (!ok)
+        return NULL;
     made[0]->peer = made[1];
     return made[0];
 }

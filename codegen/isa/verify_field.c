@@ -292,6 +292,9 @@ cps_check_partitions(cps_checker *c, const cps_operands *o)
 {
     unsigned size;
     for (unsigned f = c->first; f < c->end; f++) {
+        char first = cps_fields[f].name[0];
+        if (first != 'c' && first != 'n')
+            continue;
         if (!named(f, "ch") && !named(f, "num_active_rows") && !named(f, "num_active_cols"))
             continue;
         unsigned n = cps_check_get(c, (cps_field)f);

@@ -40,11 +40,9 @@ cps_sim_group_create_timer(const cps_target *t, unsigned n)
 cps_sim_group *
 cps_sim_group_create_proof(const cps_target *t, unsigned n, bool verified)
 {
-    cps_sim_group *g = create(t, n, cps_sim_create);
-    for (unsigned i = 0; i < n; i++) {
-        g->core[i]->proof = true;
+    cps_sim_group *g = create(t, n, load_for_proof);
+    for (unsigned i = 0; i < n; i++)
         g->core[i]->verified = verified;
-    }
     return g;
 }
 

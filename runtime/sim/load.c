@@ -3,13 +3,15 @@
 #include "runtime/sim/machine.h"
 
 static cps_sim *
-create(const cps_target *t, bool timer)
+create(const cps_target *t, bool timer, bool proof)
 {
     cps_sim *s = calloc(1, sizeof *s);
     if (!s)
         cps_bug("no memory for a machine");
     s->t = t;
     s->timer = timer;
+    s->proof = proof;
+    s->bare = timer || proof;
     s->race = &s->own_racer;
     s->horizon = INT64_MAX;
     s->load_arena = cps_arena_create();
@@ -24,13 +26,19 @@ create(const cps_target *t, bool timer)
 cps_sim *
 cps_sim_create(const cps_target *t)
 {
-    return create(t, false);
+    return create(t, false, false);
 }
 
 cps_sim *
 cps_sim_create_timer(const cps_target *t)
 {
-    return create(t, true);
+    return create(t, true, false);
+}
+
+cps_sim *
+load_for_proof(const cps_target *t)
+{
+    return create(t, false, true);
 }
 
 void
@@ -95,7 +103,7 @@ load_vars(cps_sim *s)
         if (v->v->kind == CPS_VAR_DATA) {
             v->data = (uint8_t *)(uintptr_t)v->v->data; // never written: checked per descriptor
             v->bound = v->defined = true;
-        } else if ((v->v->kind == CPS_VAR_TMP || v->v->kind == CPS_VAR_SHARED) && !s->timer) {
+        } else if ((v->v->kind == CPS_VAR_TMP || v->v->kind == CPS_VAR_SHARED) && !s->bare) {
             v->data = calloc(n ? n : 1, 1);
             v->init = calloc(n ? n : 1, 1);
             v->bound = v->clean = true;

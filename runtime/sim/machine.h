@@ -516,7 +516,8 @@ struct cps_sim {
     uint16_t *offsets[MAX_OPNDS]; /* of indirect operands, a row of ROW_MAX for each group */
     engine *unit; /* whose instruction takes effect: its random states round */
     bool timer; /* no memory, no data: time only */
-    bool proof;    /* for proofs alone: transfers have footprints, but no descriptors */
+    bool proof; /* no memory, no data: proofs only; transfers have footprints, but no descriptors */
+    bool bare;  /* either of them */
     bool verified; /* what is loaded has passed cps_isa_verify */
     cps_sim_report rep;
 
@@ -634,6 +635,7 @@ const uint16_t *indirect_offsets(const cps_sim *s, const opnd *o, unsigned p); /
 /* ---- prep.c, load.c ---- */
 uint16_t load_queue(cps_sim *s, const char *name); /* a queue that no engine owns */
 void load_drop(cps_sim *s); /* forgets its kernel */
+cps_sim *load_for_proof(const cps_target *t);
 bool prep_insn(cps_sim *s, engine *e, insn *i, const cps_bundle *b);
 /* Makes scalar `c` a pointer: `bits` is the byte within the partition, lanes as the main operand. */
 bool scalar_point(cps_sim *s, insn *i, scalar *c, uint32_t bits, cps_dtype t);

@@ -371,7 +371,7 @@ slab(cps_sim *s, unsigned k, size_t bytes)
 bool
 mem_fit(cps_sim *s)
 {
-    if (s->timer)
+    if (s->bare)
         return true;
     s->sbuf_pitch = (uint32_t)cps_round_up(s->sbuf_hi, 64) + PITCH_PAD;
     s->sbuf = slab(s, SLAB_SBUF, LANES * (size_t)s->sbuf_pitch);
@@ -389,7 +389,7 @@ mem_create(cps_sim *s)
         return false;
     s->sbuf_bytes = (uint32_t)t->sbuf_bytes;
     s->wide = wide_best();
-    if (s->timer)
+    if (s->bare)
         return true;
     // calloc of large blocks maps zero pages: what a kernel never touches costs nothing
     s->psum_dirty = true;
