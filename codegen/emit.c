@@ -54,6 +54,13 @@ cps_pass_emit(cps_cg *g, cps_mprog *p)
     emit e = {.g = g, .p = p};
     cps_map_init(&e.places, g->arena);
     bool ok = true;
+    uint32_t records[CPS_ENGINES] = {0};
+    for (uint32_t i = 0; i < p->ops.n; i++)
+        records[p->ops.data[i].engine] += CPS_MAX(p->ops.data[i].nwait, 1);
+    for (int i = 0; i < CPS_ENGINES; i++) {
+        cps_vec_reserve(g->arena, &p->k->stream[i].code, records[i]);
+        cps_vec_reserve(g->arena, &p->k->stream[i].locs, records[i]);
+    }
     uint32_t *at[CPS_ENGINES]; // record of each label, per engine
     for (int i = 0; i < CPS_ENGINES; i++)
         at[i] = cps_new_array(g->arena, uint32_t, p->labels + 1);

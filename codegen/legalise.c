@@ -538,6 +538,7 @@ bool
 cps_pass_legalise(cps_cg *g)
 {
     cps_legal l = {.g = g, .f = g->f};
+    cps_vec_reserve(g->arena, &l.out, g->f->insts.n + 64);
     for (uint32_t i = 0; i < g->f->bufs.n; i++) {
         cps_tbuf *b = &g->f->bufs.data[i];
         b->part = b->pin_part > 0 ? (uint16_t)b->pin_part : 0;
@@ -549,6 +550,7 @@ cps_pass_legalise(cps_cg *g)
     if (!ok)
         return false;
     g->f->insts.n = 0;
+    cps_vec_reserve(g->f->arena, &g->f->insts, l.head.n + l.out.n);
     for (uint32_t i = 0; i < l.head.n; i++)
         cps_vec_push(g->f->arena, &g->f->insts, l.head.data[i]);
     for (uint32_t i = 0; i < l.out.n; i++)

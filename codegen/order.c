@@ -445,6 +445,8 @@ cps_pass_order(cps_cg *g)
         return true;
     order o = {.g = g};
     memory(&o);
+    cps_vec_reserve(g->arena, &o.p.ops, g->f->insts.n);
+    cps_vec_reserve(g->arena, &o.p.accs, 3 * g->f->insts.n);
     uint32_t from = 0;
     for (uint32_t i = 0; i <= g->f->insts.n; i++) {
         if (i < g->f->insts.n && cps_lower[g->f->insts.data[i].op].shape != CPS_SHAPE_SEQ)

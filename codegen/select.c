@@ -840,6 +840,8 @@ cps_pass_select(cps_cg *g, cps_mprog *p)
     s.reg = cps_new_array(g->arena, uint8_t, g->f->bufs.n);
     cps_map_init(&s.labels, g->arena);
     act_sets(&s);
+    cps_vec_reserve(g->arena, &p->ops, 2 * g->f->insts.n + 64); // a product has two
+    cps_vec_reserve(g->arena, &p->accs, 4 * g->f->insts.n);
     bool ok = variables(&s) && cps_sel_registers(&s);
     if (ok)
         first_table(&s);
