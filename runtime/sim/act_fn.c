@@ -109,7 +109,7 @@ act_row(const wide_loops *w, unsigned fn, float alpha, const float *in, float *o
     }
     if (fn == CPS_ACTFN_SQUARE) { // the product of two floats is exact in binary64: one rounding
         wide_side a = {.at = (uint8_t *)(uintptr_t)in}, o = {.at = (uint8_t *)out};
-        w->pair(WIDE_MUL, &o, &a, &a, 1, n);
+        wide_square(w, &o, &a, 1, n);
         return;
     }
     if (fn == CPS_ACTFN_COPY || fn == CPS_ACTFN_IDENTITY) {

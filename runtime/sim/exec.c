@@ -265,7 +265,8 @@ run_data(cps_sim *s, engine *e, insn *i)
     if (s->opts.no_data)
         return true;
     bool races = s->opts.checks & CPS_CHECK_RACES;
-    for (unsigned k = 0; k < i->nop && i->sem->kind != SEM_OWN; k++) {
+    bool checked = s->opts.checks & (CPS_CHECK_RACES | CPS_CHECK_UNINIT);
+    for (unsigned k = 0; checked && k < i->nop && i->sem->kind != SEM_OWN; k++) {
         const opnd *o = &i->op[k];
         if (o->group) {
             indirect_access(s, e, i, o);
@@ -277,7 +278,7 @@ run_data(cps_sim *s, engine *e, insn *i)
         if (races)
             race_access(s, &r, o->out, i, e->vc, false);
     }
-    for (unsigned k = 0; k < i->nsc; k++) {
+    for (unsigned k = 0; checked && k < i->nsc; k++) {
         if (i->sc[k].mode == SC_IMM)
             continue;
         rect r = opnd_rect(&i->sc[k].at);

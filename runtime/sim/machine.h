@@ -91,6 +91,23 @@ typedef struct scalar {
     opnd at;       /* SC_PTR, SC_REG: [rows, 1] */
 } scalar;
 
+/* Each row of an instruction as `n` pieces of `len` elements: a destination (or none), one or two
+ * sources. False when the operands do not fit; they are in bounds by then. */
+typedef struct pieces {
+    uint32_t n, len;
+    const opnd *o[3];
+    uint8_t *base[3];
+    wide_side side[3]; /* out, a, b of the piece last asked for */
+} pieces;
+/* An element-wise instruction as calls of a loop over its rows (tile.c). */
+typedef struct tile {
+    wide_tile *loop;
+    wide_side side[3];    /* first piece: out, a, b */
+    wide_step step[1][2]; /* of all rows */
+    bool scaled;          /* its steps are made of scalars in memory when it executes */
+    pieces p;
+} tile;
+
 typedef struct insn insn;
 typedef struct engine engine;
 typedef struct xfer xfer;
@@ -147,6 +164,7 @@ struct insn {
     uint32_t set;   /* ACTIVATE: sets that hold the function */
     float imm;
     seq_op seq;
+    tile *tile;   /* as the loops of tile.c take it; NULL: not found to be one */
     /* What its semantics look at. */
     opnd op[MAX_OPNDS];
     scalar sc[MAX_SCALARS];
@@ -615,16 +633,13 @@ void mem_reset(cps_sim *s);
 void mem_destroy(cps_sim *s);
 
 /* ---- pieces.c ---- */
-/* Each row of an instruction as `n` pieces of `len` elements: a destination (or none), one or two
- * sources. False when the operands do not fit; they are in bounds by then. */
-typedef struct pieces {
-    uint32_t n, len;
-    const opnd *o[3];
-    uint8_t *base[3];
-    wide_side side[3]; /* out, a, b of the piece last asked for */
-} pieces;
 bool pieces_of(cps_sim *s, pieces *p, const opnd *out, const opnd *a, const opnd *b);
 void pieces_at(pieces *p, unsigned j);
+int64_t piece_offset(const pieces *p, unsigned k, unsigned j); /* of piece j of o[k], in bytes */
+
+/* ---- tile.c ---- */
+/* Executes an instruction of exec_tt, exec_ts, exec_copy or exec_cast; false when it does not fit. */
+bool tile_run(cps_sim *s, insn *i);
 
 /* ---- indirect.c ---- */
 bool indirect_set(cps_sim *s, const insn *i, opnd *o, cps_field f, cps_dtype t, unsigned rows);

@@ -227,9 +227,13 @@ scalar_bits(cps_sim *s, const scalar *c, unsigned rows, uint32_t *out)
 void
 scalar_f32(cps_sim *s, const scalar *c, unsigned rows, float *out)
 {
-    for (unsigned p = 0; p < rows; p++) {
-        if (c->mode == SC_IMM)
+    const uint8_t *at = c->mode == SC_IMM ? NULL : opnd_row(s, &c->at, 0);
+    size_t pitch = c->at.psum ? PSUM_PITCH : s->sbuf_pitch;
+    for (unsigned p = 0; p < rows; p++, at += at ? pitch : 0) {
+        if (!at)
             out[p] = cps_bits_f32(c->bits);
+        else if (c->at.dtype == CPS_DT_FP32)
+            memcpy(&out[p], at, 4);
         else
             load_f32(s, &c->at, p, &out[p]);
     }

@@ -62,11 +62,17 @@ pieces_of(cps_sim *s, pieces *p, const opnd *out, const opnd *a, const opnd *b)
     return p->len >= SHORTEST || p->n == 1;
 }
 
+int64_t
+piece_offset(const pieces *p, unsigned k, unsigned j)
+{
+    return element(p->o[k], j * p->len) * p->o[k]->es;
+}
+
 void
 pieces_at(pieces *p, unsigned j)
 {
     for (unsigned k = 0; k < 3; k++) {
         if (p->o[k])
-            p->side[k].at = p->base[k] + element(p->o[k], j * p->len) * p->o[k]->es;
+            p->side[k].at = p->base[k] + piece_offset(p, k, j);
     }
 }

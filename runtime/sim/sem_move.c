@@ -157,24 +157,11 @@ exec_cumulative(cps_sim *s, engine *e, insn *i)
     return true;
 }
 
-static bool
-wide_cast(cps_sim *s, const insn *i)
-{
-    pieces p;
-    if (!pieces_of(s, &p, &i->op[1], &i->op[0], NULL))
-        return false;
-    for (unsigned j = 0; j < p.n; j++) {
-        pieces_at(&p, j);
-        s->wide->cast(&p.side[0], &p.side[1], i->rows, p.len);
-    }
-    return true;
-}
-
 bool
 exec_copy(cps_sim *s, engine *e, insn *i)
 {
     (void)e;
-    if (i->op[0].dtype == i->op[1].dtype && wide_cast(s, i))
+    if (i->op[0].dtype == i->op[1].dtype && tile_run(s, i))
         return true;
     for (unsigned p = 0; p < i->rows; p++) {
         load_raw(s, &i->op[0], p, s->row[0]);
@@ -187,7 +174,7 @@ bool
 exec_cast(cps_sim *s, engine *e, insn *i)
 {
     (void)e;
-    if (i->op[0].dtype != i->op[1].dtype && wide_cast(s, i))
+    if (i->op[0].dtype != i->op[1].dtype && tile_run(s, i))
         return true;
     for (unsigned p = 0; p < i->rows; p++) {
         load_f32(s, &i->op[0], p, s->row[0]);

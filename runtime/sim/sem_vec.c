@@ -97,48 +97,13 @@ store_words(cps_sim *s, const opnd *o, unsigned p, const uint32_t *in)
     store_raw(s, o, p, s->raw);
 }
 
-/* The operator as the wide loops have it; WIDE_OPS when they have not. */
-static wide_op
-wide_of(unsigned op)
-{
-    switch (op) {
-    case CPS_ALU_ADD:
-        return WIDE_ADD;
-    case CPS_ALU_SUBTRACT:
-        return WIDE_SUB;
-    case CPS_ALU_MULT:
-        return WIDE_MUL;
-    case CPS_ALU_MAX:
-        return WIDE_MAX;
-    case CPS_ALU_MIN:
-        return WIDE_MIN;
-    default:
-        return WIDE_OPS;
-    }
-}
-
-static bool
-wide_tt(cps_sim *s, const insn *i)
-{
-    pieces p;
-    wide_op op = wide_of(i->op0);
-    if (i->flag != BY_F32 || op == WIDE_OPS || i->op[0].dtype != i->op[1].dtype ||
-        !pieces_of(s, &p, &i->op[2], &i->op[0], &i->op[1]))
-        return false;
-    for (unsigned j = 0; j < p.n; j++) {
-        pieces_at(&p, j);
-        s->wide->pair(op, &p.side[0], &p.side[1], &p.side[2], i->rows, p.len);
-    }
-    return true;
-}
-
 bool
 exec_tt(cps_sim *s, engine *e, insn *i)
 {
     (void)e;
     const opnd *a = &i->op[0], *b = &i->op[1], *o = &i->op[2];
     uint32_t n = o->count;
-    if (wide_tt(s, i))
+    if (i->flag == BY_F32 && tile_run(s, i))
         return true;
     for (unsigned p = 0; p < i->rows; p++) {
         if (i->flag == BY_F32) {
@@ -258,60 +223,6 @@ two_ops(const insn *i, float *v, const float *a, const float *b, int sb, uint32_
     }
 }
 
-/* An operator with a scalar as a multiplication and an addition, of which one changes nothing: v - a is
- * v * 1 + -a, a - v is v * -1 + a. */
-static bool
-as_step(unsigned op, bool swapped, float a, wide_step *out)
-{
-    *out = (wide_step){1, -0.0f};
-    switch (op) {
-    case CPS_ALU_BYPASS:
-        return true;
-    case CPS_ALU_ADD:
-        out->add = a;
-        return true;
-    case CPS_ALU_SUBTRACT:
-        out->add = swapped ? a : -a;
-        out->mul = swapped ? -1 : 1;
-        return true;
-    case CPS_ALU_MULT:
-        out->mul = a;
-        return true;
-    default:
-        return false;
-    }
-}
-
-static bool
-wide_ts(cps_sim *s, const insn *i, const float *a, const float *b, bool moves)
-{
-    pieces p;
-    wide_step step[LANES][2];
-    if (i->xpose || !pieces_of(s, &p, &i->op[1], &i->op[0], NULL))
-        return false;
-    bool two = false;
-    for (unsigned r = 0; r < i->rows && !moves; r++) {
-        wide_step *t = step[r];
-        if (!as_step(i->op0, i->rev & 1, a[r], &t[0]) || !as_step(i->op1, i->rev & 2, b[r], &t[1]) ||
-            a[r] != a[r] || b[r] != b[r])
-            return false;
-        if (t[0].add == 0 && signbit(t[0].add) && t[1].mul == 1) { // a product, then a sum
-            t[0].add = t[1].add;
-            t[1].add = -0.0f;
-        } else {
-            two |= i->op1 != CPS_ALU_BYPASS;
-        }
-    }
-    for (unsigned j = 0; j < p.n; j++) {
-        pieces_at(&p, j);
-        if (moves)
-            s->wide->cast(&p.side[0], &p.side[1], i->rows, p.len);
-        else
-            s->wide->steps(&p.side[0], &p.side[1], (const wide_step(*)[2])step, two, i->rows, p.len);
-    }
-    return true;
-}
-
 bool
 exec_ts(cps_sim *s, engine *e, insn *i)
 {
@@ -340,13 +251,13 @@ exec_ts(cps_sim *s, engine *e, insn *i)
         }
         return true;
     }
+    if (!i->xpose && tile_run(s, i))
+        return true;
     float a[LANES], b[LANES];
     scalar_f32(s, &i->sc[0], i->rows, a);
     scalar_f32(s, &i->sc[1], i->rows, b);
     bool moves = i->op0 == CPS_ALU_BYPASS && i->op1 == CPS_ALU_BYPASS;
     bool copy = moves && x->dtype == o->dtype;
-    if (wide_ts(s, i, a, b, moves))
-        return true;
     for (unsigned p = 0; p < i->rows; p++) {
         float *v = s->row[0];
         if (copy) {

@@ -13,7 +13,7 @@ typedef struct wide_side {
     bool bf16;
 } wide_side;
 
-/* Operators of wide.pair; others are not done here. */
+/* Operators of pairs; others are not done here. */
 typedef enum wide_op { WIDE_ADD, WIDE_SUB, WIDE_MUL, WIDE_MAX, WIDE_MIN, WIDE_OPS } wide_op;
 
 /* v * mul + add, each rounded; 1 and -0 leave every v as it is. */
@@ -21,17 +21,26 @@ typedef struct wide_step {
     float mul, add;
 } wide_step;
 
+/* Element by element over `rows` rows of n. Row r has the steps s[r * apart]; `b` and `s` may be anything
+ * readable where a loop has no use for them. o is a or b or lies apart from them. */
+typedef void wide_tile(const wide_side *o, const wide_side *a, const wide_side *b,
+                       const wide_step (*s)[2], unsigned apart, unsigned rows, size_t n);
+enum { WIDE_KINDS = 4 };
+
+static inline unsigned
+wide_kind(const wide_side *o, const wide_side *a)
+{
+    return a->bf16 * 2u + o->bf16;
+}
+
 typedef struct wide_loops {
     void (*from_bf16)(const uint16_t *in, float *out, size_t n);
     void (*to_bf16)(const float *in, uint16_t *out, size_t n);
-    /* o = a op b, rows x n. a and b have one type. */
-    void (*pair)(wide_op op, const wide_side *o, const wide_side *a, const wide_side *b, unsigned rows,
-                 size_t n);
-    /* o = a through steps[row][0], and when `two` through steps[row][1]. */
-    void (*steps)(const wide_side *o, const wide_side *a, const wide_step (*steps)[2], bool two,
-                  unsigned rows, size_t n);
-    /* o = a in o's type. */
-    void (*cast)(const wide_side *o, const wide_side *a, unsigned rows, size_t n);
+    /* By wide_kind of the sides. o = a op b; a and b have one type. */
+    wide_tile *pair[WIDE_OPS][WIDE_KINDS];
+    /* o = a through step[0] of the row, and (1) through step[1] too. */
+    wide_tile *steps[2][WIDE_KINDS];
+    wide_tile *cast[WIDE_KINDS]; /* o = a in o's type */
     /* acc[row] += a[row][k] for k in order. */
     void (*sum)(const wide_side *a, float *acc, unsigned rows, size_t n);
     /* The largest of a row (the smallest, negated, when `least`); false when a NaN or a zero decides,
@@ -57,6 +66,21 @@ typedef struct wide_loops {
     size_t (*above)(const float *v, size_t k, size_t n, float t);
     size_t (*equal)(const float *v, size_t k, size_t n, float t);
 } wide_loops;
+
+/* o = a * a; o = a in o's type. */
+static inline void
+wide_square(const wide_loops *w, const wide_side *o, const wide_side *a, unsigned rows, size_t n)
+{
+    static const wide_step none[1][2];
+    w->pair[WIDE_MUL][wide_kind(o, a)](o, a, a, none, 0, rows, n);
+}
+
+static inline void
+wide_cast(const wide_loops *w, const wide_side *o, const wide_side *a, unsigned rows, size_t n)
+{
+    static const wide_step none[1][2];
+    w->cast[wide_kind(o, a)](o, a, a, none, 0, rows, n);
+}
 
 extern const wide_loops wide_base, wide_avx2, wide_avx512;
 

@@ -64,19 +64,18 @@ put_b(float x)
     return (uint16_t)((x != x ? b | 0x400000 : r) >> 16);
 }
 
-static void
-from_bf16(const uint16_t *in, float *out, size_t n)
-{
-    LOOP (size_t k = 0; k < n; k++)
-        out[k] = get_b(in[k]);
-}
-
-static void
-to_bf16(const float *in, uint16_t *out, size_t n)
-{
-    LOOP (size_t k = 0; k < n; k++)
-        out[k] = put_b(in[k]);
-}
+/* For elements i from k to n: whole strips first, each without a loop left and without an end to guess. */
+enum { STRIP = 64 };
+#define EACH(...)                                                                              \
+    for (; k + STRIP <= n; k += STRIP) {                                                       \
+        LOOP (size_t j = 0; j < STRIP; j++) {                                                  \
+            const size_t i = k + j;                                                            \
+            __VA_ARGS__                                                                        \
+        }                                                                                      \
+    }                                                                                          \
+    LOOP (size_t i = k; i < n; i++) {                                                          \
+        __VA_ARGS__                                                                            \
+    }
 
 #if defined(__AVX512F__)
 /* bf16 to bf16 without moving elements between lanes: a word holds two codes; the even one is worked on
@@ -93,73 +92,167 @@ odd(__m512i v)
     return _mm512_castsi512_ps(_mm512_and_si512(v, _mm512_set1_epi32(-65536)));
 }
 
+INLINE bool
+any_nan(__m512 x, __m512 y)
+{
+    return __builtin_expect(_mm512_cmp_ps_mask(x, y, _CMP_UNORD_Q) != 0, 0);
+}
+
+/* The upper half of each word is its code; no NaN. Half a step more, and where that met a tie, back to
+ * the even one. */
 INLINE __m512i
 round_up(__m512 x)
 {
-    __m512i b = _mm512_castps_si512(x);
-    __m512i last = _mm512_and_si512(_mm512_srli_epi32(b, 16), _mm512_set1_epi32(1));
-    __m512i r = _mm512_add_epi32(_mm512_add_epi32(b, _mm512_set1_epi32(0x7FFF)), last);
+    __m512i r = _mm512_add_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(0x8000));
+    __mmask16 tie = _mm512_testn_epi32_mask(r, _mm512_set1_epi32(0xFFFF));
+    return _mm512_mask_andnot_epi32(r, tie, _mm512_set1_epi32(0x10000), r);
+}
+
+/* The same of any x: a NaN keeps its upper bits and becomes quiet. */
+INLINE __m512i
+round_any(__m512 x)
+{
     __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
-    return _mm512_mask_or_epi32(r, nan, b, _mm512_set1_epi32(0x400000));
+    return _mm512_mask_or_epi32(round_up(x), nan, _mm512_castps_si512(x), _mm512_set1_epi32(0x400000));
+}
+
+/* Codes of even and odd elements, each in the upper half of a word. */
+INLINE void
+store_halves(uint16_t *to, __m512i e, __m512i o)
+{
+    enum { A_OR_B_AND_C = 0xF8 };
+    _mm512_storeu_si512(to, _mm512_ternarylogic_epi32(_mm512_srli_epi32(e, 16), o,
+                                                      _mm512_set1_epi32(-65536), A_OR_B_AND_C));
 }
 
 INLINE void
 join(uint16_t *to, __m512 e, __m512 o)
 {
-    __m512i high = _mm512_and_si512(round_up(o), _mm512_set1_epi32(-65536));
-    _mm512_storeu_si512(to, _mm512_or_si512(_mm512_srli_epi32(round_up(e), 16), high));
-}
-
-INLINE __m512
-max512(__m512 x, __m512 y)
-{
-    __mmask16 first = _mm512_cmp_ps_mask(x, y, _CMP_GT_OQ) | _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
-    return _mm512_mask_mov_ps(y, first, x);
-}
-
-INLINE __m512
-min512(__m512 x, __m512 y)
-{
-    __mmask16 first = _mm512_cmp_ps_mask(x, y, _CMP_LT_OQ) | _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
-    return _mm512_mask_mov_ps(y, first, x);
+    if (any_nan(e, o))
+        store_halves(to, round_any(e), round_any(o));
+    else
+        store_halves(to, round_up(e), round_up(o));
 }
 
 #define FAST_PAIR(op, f)                                                                       \
-    INLINE size_t fast_##op(const uint16_t *p, const uint16_t *q, uint16_t *z, size_t n)       \
+    INLINE void fast_##op(const uint16_t *p, const uint16_t *q, uint16_t *z)                   \
     {                                                                                          \
-        size_t k = 0;                                                                          \
-        for (; k + 32 <= n; k += 32) {                                                         \
-            __m512i x = _mm512_loadu_si512(p + k), y = _mm512_loadu_si512(q + k);              \
-            join(z + k, f(even(x), even(y)), f(odd(x), odd(y)));                               \
-        }                                                                                      \
-        return k;                                                                              \
+        __m512i x = _mm512_loadu_si512(p), y = _mm512_loadu_si512(q);                          \
+        join(z, f(even(x), even(y)), f(odd(x), odd(y)));                                       \
     }
 FAST_PAIR(ADD, _mm512_add_ps)
 FAST_PAIR(SUB, _mm512_sub_ps)
 FAST_PAIR(MUL, _mm512_mul_ps)
-FAST_PAIR(MAX, max512)
-FAST_PAIR(MIN, min512)
 
-INLINE size_t
-fast_step(const uint16_t *p, uint16_t *z, float m, float c, size_t n)
+/* One of two codes needs no rounding. The instruction takes y unless x is greater (less): that is what is
+ * wanted but for NaN. */
+#define FAST_PICK(op, f)                                                                       \
+    INLINE void fast_##op(const uint16_t *p, const uint16_t *q, uint16_t *z)                   \
+    {                                                                                          \
+        __m512i x = _mm512_loadu_si512(p), y = _mm512_loadu_si512(q);                          \
+        __m512 e = even(x), o = odd(x), e1 = even(y), o1 = odd(y);                             \
+        __m512 me = f(e, e1), mo = f(o, o1);                                                   \
+        if (any_nan(e, o) || any_nan(e1, o1)) {                                                \
+            me = _mm512_mask_mov_ps(me, _mm512_cmp_ps_mask(e, e, _CMP_UNORD_Q), e);            \
+            mo = _mm512_mask_mov_ps(mo, _mm512_cmp_ps_mask(o, o, _CMP_UNORD_Q), o);            \
+            store_halves(z, round_any(me), round_any(mo));                                     \
+            return;                                                                            \
+        }                                                                                      \
+        store_halves(z, _mm512_castps_si512(me), _mm512_castps_si512(mo));                     \
+    }
+FAST_PICK(MAX, _mm512_max_ps)
+FAST_PICK(MIN, _mm512_min_ps)
+
+INLINE void
+fast_step(const uint16_t *p, uint16_t *z, float m, float c)
 {
     __m512 mul = _mm512_set1_ps(m), add = _mm512_set1_ps(c);
-    size_t k = 0;
-    for (; k + 32 <= n; k += 32) {
-        __m512i x = _mm512_loadu_si512(p + k);
-        join(z + k, _mm512_add_ps(_mm512_mul_ps(even(x), mul), add),
-             _mm512_add_ps(_mm512_mul_ps(odd(x), mul), add));
-    }
-    return k;
+    __m512i x = _mm512_loadu_si512(p);
+    join(z, _mm512_add_ps(_mm512_mul_ps(even(x), mul), add),
+         _mm512_add_ps(_mm512_mul_ps(odd(x), mul), add));
 }
-#define FAST(op) k = fast_##op(p, q, z, n)
-#define FAST_STEP k = fast_step(p, z, m0, c0, n)
-#else
-#define FAST(op)
-#define FAST_STEP
+
+INLINE void
+fast_cast(const float *p, uint16_t *z)
+{
+    static const uint16_t upper[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
+                                       33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
+    __m512 x = _mm512_loadu_ps(p), y = _mm512_loadu_ps(p + 16);
+    bool nan = any_nan(x, y);
+    __m512i a = nan ? round_any(x) : round_up(x), b = nan ? round_any(y) : round_up(y);
+    _mm512_storeu_si512(z, _mm512_permutex2var_epi16(a, _mm512_loadu_si512(upper), b));
+}
+
 #endif
 
-/* ---- two operands ---- */
+static void
+from_bf16(const uint16_t *in, float *out, size_t n)
+{
+    size_t k = 0;
+    EACH(out[i] = get_b(in[i]);)
+}
+
+static void
+to_bf16(const float *in, uint16_t *out, size_t n)
+{
+    size_t k = 0;
+#if defined(__AVX512F__)
+    for (; k + 32 <= n; k += 32)
+        fast_cast(in + k, out + k);
+#endif
+    EACH(out[i] = put_b(in[i]);)
+}
+
+/* ---- tiles: element by element over rows ---- */
+
+#define TYPE_f float
+#define TYPE_b uint16_t
+#define TYPE_w uint32_t
+
+/* The rows of a tile: `z` of the result, `p` and `q` of the operands, `m0` to `c1` the steps of a row. */
+#define EACH_ROW(in, res, ...)                                                                 \
+    const wide_side O = *o, A = *a, B = *b;                                                    \
+    for (unsigned r = 0; r < rows; r++) {                                                      \
+        const TYPE_##in *p = (const TYPE_##in *)(const void *)(A.at + r * A.pitch);            \
+        const TYPE_##in *q = (const TYPE_##in *)(const void *)(B.at + r * B.pitch);            \
+        TYPE_##res *z = (TYPE_##res *)(void *)(O.at + r * O.pitch);                            \
+        const wide_step *t = s[r * apart];                                                     \
+        float m0 = t[0].mul, c0 = t[0].add, m1 = t[1].mul, c1 = t[1].add;                      \
+        (void)q, (void)m0, (void)c0, (void)m1, (void)c1;                                       \
+        __VA_ARGS__                                                                            \
+    }
+
+/* Two functions: `each` of every element i, and `strip` of the STRIP elements from k on, which stays free
+ * of what the ends of rows need. */
+#define TILE(name, in, res, each, strip)                                                       \
+    static __attribute__((noinline)) void name##_ends(                                         \
+        const wide_side *o, const wide_side *a, const wide_side *b, const wide_step (*s)[2],   \
+        unsigned apart, unsigned rows, size_t k, size_t n)                                     \
+    {                                                                                          \
+        EACH_ROW(in, res, LOOP(size_t i = k; i < n; i++) { each })                             \
+    }                                                                                          \
+    static void name(const wide_side *o, const wide_side *a, const wide_side *b,               \
+                     const wide_step (*s)[2], unsigned apart, unsigned rows, size_t n)         \
+    {                                                                                          \
+        const size_t whole = n - n % STRIP;                                                    \
+        if (whole) {                                                                           \
+            EACH_ROW(in, res, for (size_t k = 0; k < whole; k += STRIP) { strip })             \
+        }                                                                                      \
+        if (whole < n)                                                                         \
+            name##_ends(o, a, b, s, apart, rows, whole, n);                                    \
+    }
+#define PLAIN(...)                                                                             \
+    LOOP (size_t j = 0; j < STRIP; j++) {                                                      \
+        const size_t i = k + j;                                                                \
+        __VA_ARGS__                                                                            \
+    }
+#if defined(__AVX512F__)
+#define FAST(fast, ...)                                                                        \
+    for (size_t i = k; i < k + STRIP; i += 32)                                                 \
+        fast;
+#else
+#define FAST(fast, ...) PLAIN(__VA_ARGS__)
+#endif
 
 /* Maximum and minimum as alu.c has them: NaN of either side stays. */
 #define PAIR_OPS(X)                                                                            \
@@ -168,104 +261,35 @@ fast_step(const uint16_t *p, uint16_t *z, float m, float c, size_t n)
     X(MUL, x *y)                                                                               \
     X(MAX, x > y || x != x ? x : y)                                                            \
     X(MIN, x < y || x != x ? x : y)
-
-#define TYPE_f float
-#define TYPE_b uint16_t
-
-#define PAIR(op, expr, in, res, fast)                                                          \
-    static void pair_##op##_##in##res(const wide_side *o, const wide_side *a,                  \
-                                      const wide_side *b, unsigned rows, size_t n)             \
-    {                                                                                          \
-        for (unsigned r = 0; r < rows; r++) {                                                  \
-            const TYPE_##in *p = (const TYPE_##in *)(const void *)(a->at + r * a->pitch);      \
-            const TYPE_##in *q = (const TYPE_##in *)(const void *)(b->at + r * b->pitch);      \
-            TYPE_##res *z = (TYPE_##res *)(void *)(o->at + r * o->pitch);                      \
-            size_t k = 0;                                                                      \
-            fast;                                                                              \
-            LOOP (; k < n; k++) {                                                              \
-                float x = get_##in(p[k]), y = get_##in(q[k]);                                  \
-                z[k] = put_##res(expr);                                                        \
-            }                                                                                  \
-        }                                                                                      \
-    }
-
+#define PAIR(in, res, expr) float x = get_##in(p[i]), y = get_##in(q[i]); z[i] = put_##res(expr);
 #define PAIRS(op, expr)                                                                        \
-    PAIR(op, expr, f, f, )                                                                     \
-    PAIR(op, expr, f, b, )                                                                     \
-    PAIR(op, expr, b, f, )                                                                     \
-    PAIR(op, expr, b, b, FAST(op))
+    TILE(pair_##op##_ff, f, f, PAIR(f, f, expr), PLAIN(PAIR(f, f, expr)))                      \
+    TILE(pair_##op##_fb, f, b, PAIR(f, b, expr), PLAIN(PAIR(f, b, expr)))                      \
+    TILE(pair_##op##_bf, b, f, PAIR(b, f, expr), PLAIN(PAIR(b, f, expr)))                      \
+    TILE(pair_##op##_bb, b, b, PAIR(b, b, expr),                                               \
+         FAST(fast_##op(p + i, q + i, z + i), PAIR(b, b, expr)))
 PAIR_OPS(PAIRS)
 
-static void
-pair(wide_op op, const wide_side *o, const wide_side *a, const wide_side *b, unsigned rows, size_t n)
-{
-    static void (*const by[WIDE_OPS][4])(const wide_side *, const wide_side *, const wide_side *,
-                                         unsigned, size_t) = {
-#define ROW(id, expr)                                                                          \
-    [WIDE_##id] = {pair_##id##_ff, pair_##id##_fb, pair_##id##_bf, pair_##id##_bb},
-        PAIR_OPS(ROW)
-#undef ROW
-    };
-    by[op][a->bf16 * 2 + o->bf16](o, a, b, rows, n);
-}
-
-/* ---- steps ---- */
-
-#define STEPS(in, res, two, body, fast)                                                        \
-    static void steps_##in##res##two(const wide_side *o, const wide_side *a,                   \
-                                     const wide_step (*s)[2], unsigned rows, size_t n)         \
-    {                                                                                          \
-        for (unsigned r = 0; r < rows; r++) {                                                  \
-            const TYPE_##in *p = (const TYPE_##in *)(const void *)(a->at + r * a->pitch);      \
-            TYPE_##res *z = (TYPE_##res *)(void *)(o->at + r * o->pitch);                      \
-            float m0 = s[r][0].mul, c0 = s[r][0].add, m1 = s[r][1].mul, c1 = s[r][1].add;      \
-            (void)m1;                                                                          \
-            (void)c1;                                                                          \
-            size_t k = 0;                                                                      \
-            fast;                                                                              \
-            LOOP (; k < n; k++) {                                                              \
-                float x = get_##in(p[k]);                                                      \
-                body z[k] = put_##res(x);                                                      \
-            }                                                                                  \
-        }                                                                                      \
-    }
+#define STEP(in, res, ...) float x = get_##in(p[i]); __VA_ARGS__ z[i] = put_##res(x);
 #define ONE_STEP x = x * m0, x = x + c0;
 #define TWO_STEPS ONE_STEP x = x * m1, x = x + c1;
-STEPS(f, f, 1, ONE_STEP, )
-STEPS(f, b, 1, ONE_STEP, )
-STEPS(b, f, 1, ONE_STEP, )
-STEPS(b, b, 1, ONE_STEP, FAST_STEP)
-STEPS(f, f, 2, TWO_STEPS, )
-STEPS(f, b, 2, TWO_STEPS, )
-STEPS(b, f, 2, TWO_STEPS, )
-STEPS(b, b, 2, TWO_STEPS, )
+#define STEPS(in, res, two, body)                                                              \
+    TILE(steps_##in##res##two, in, res, STEP(in, res, body), PLAIN(STEP(in, res, body)))
+STEPS(f, f, 1, ONE_STEP)
+STEPS(f, b, 1, ONE_STEP)
+STEPS(b, f, 1, ONE_STEP)
+TILE(steps_bb1, b, b, STEP(b, b, ONE_STEP), FAST(fast_step(p + i, z + i, m0, c0), STEP(b, b, ONE_STEP)))
+STEPS(f, f, 2, TWO_STEPS)
+STEPS(f, b, 2, TWO_STEPS)
+STEPS(b, f, 2, TWO_STEPS)
+STEPS(b, b, 2, TWO_STEPS)
 
-static void
-steps(const wide_side *o, const wide_side *a, const wide_step (*s)[2], bool two, unsigned rows,
-      size_t n)
-{
-    static void (*const by[2][4])(const wide_side *, const wide_side *, const wide_step (*)[2],
-                                  unsigned, size_t) = {
-        {steps_ff1, steps_fb1, steps_bf1, steps_bb1},
-        {steps_ff2, steps_fb2, steps_bf2, steps_bb2},
-    };
-    by[two][a->bf16 * 2 + o->bf16](o, a, s, rows, n);
-}
+TILE(cast_fb, f, b, STEP(f, b, ), FAST(fast_cast(p + i, z + i), STEP(f, b, )))
+TILE(cast_bf, b, f, STEP(b, f, ), PLAIN(STEP(b, f, )))
 
-static void
-cast(const wide_side *o, const wide_side *a, unsigned rows, size_t n)
-{
-    for (unsigned r = 0; r < rows; r++) {
-        const void *p = a->at + r * a->pitch;
-        void *z = o->at + r * o->pitch;
-        if (a->bf16 == o->bf16)
-            memmove(z, p, n * (a->bf16 ? 2 : 4));
-        else if (a->bf16)
-            from_bf16(p, z, n);
-        else
-            to_bf16(p, z, n);
-    }
-}
+#define MOVE z[i] = p[i];
+TILE(move_f, w, w, MOVE, PLAIN(MOVE))
+TILE(move_b, b, b, MOVE, PLAIN(MOVE))
 
 static void
 affine(const float *in, float mul, float add, float *out, size_t n)
@@ -569,9 +593,13 @@ SEARCH(equal, ==)
 const wide_loops WIDE = {
     .from_bf16 = from_bf16,
     .to_bf16 = to_bf16,
-    .pair = pair,
-    .steps = steps,
-    .cast = cast,
+#define ROW(id, expr)                                                                          \
+    [WIDE_##id] = {pair_##id##_ff, pair_##id##_fb, pair_##id##_bf, pair_##id##_bb},
+    .pair = {PAIR_OPS(ROW)},
+#undef ROW
+    .steps = {{steps_ff1, steps_fb1, steps_bf1, steps_bb1},
+              {steps_ff2, steps_fb2, steps_bf2, steps_bb2}},
+    .cast = {move_f, cast_fb, cast_bf, move_b},
     .sum = sum,
     .top = top,
     .exp = exp_row,

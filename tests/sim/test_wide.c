@@ -176,7 +176,7 @@ elements(const wide_loops *w)
     for (int t = 0; t < 4; t++) {
         wide_side a = side(t & 1, fa, ha), b = side(t & 1, fb, hb), o = side(t & 2, fo, ho);
         for (wide_op q = 0; q < WIDE_OPS; q++) {
-            w->pair(q, &o, &a, &b, ROWS, N);
+            w->pair[q][wide_kind(&o, &a)](&o, &a, &b, st, 0, ROWS, N);
             for (unsigned r = 0; r < ROWS; r++)
                 for (size_t k = 0; k < N; k++)
                     bad += !same(at(&o, r, k),
@@ -185,21 +185,22 @@ elements(const wide_loops *w)
         for (unsigned r = 0; r < ROWS; r++)
             for (int k = 0; k < 2; k++)
                 st[r][k] = (wide_step){any(), any()};
-        for (int two = 0; two < 2; two++) {
-            w->steps(&o, &a, st, two, ROWS, N);
+        for (unsigned two = 0; two < 4; two++) {
+            unsigned each = two >> 1; // steps of each row, or of the first for all
+            w->steps[two & 1][wide_kind(&o, &a)](&o, &a, &a, st, each, ROWS, N);
             for (unsigned r = 0; r < ROWS; r++) {
                 for (size_t k = 0; k < N; k++) {
-                    float v = at(&a, r, k) * st[r][0].mul;
-                    v = v + st[r][0].add;
-                    if (two) {
-                        v = v * st[r][1].mul;
-                        v = v + st[r][1].add;
+                    float v = at(&a, r, k) * st[r * each][0].mul;
+                    v = v + st[r * each][0].add;
+                    if (two & 1) {
+                        v = v * st[r * each][1].mul;
+                        v = v + st[r * each][1].add;
                     }
                     bad += !same(at(&o, r, k), rounded(v, o.bf16));
                 }
             }
         }
-        w->cast(&o, &a, ROWS, N);
+        wide_cast(w, &o, &a, ROWS, N);
         for (unsigned r = 0; r < ROWS; r++)
             for (size_t k = 0; k < N; k++)
                 bad += !same(at(&o, r, k), rounded(at(&a, r, k), o.bf16));
