@@ -189,12 +189,10 @@ check(rows(its)[0][2].replace(",", " ").encode() in r.stdout, r.stdout.decode())
 before = read(tuned)
 p = subprocess.Popen([COPSE, "tune", "attention", "--dims", "B=8,Sq=2048,Bkv=8,Skv=2048,d=64", "-o", tuned, "-j", "2"],
                      stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
-child = ""
-while not child and p.poll() is None:
-    try:
-        child = read(f"/proc/{p.pid}/task/{p.pid}/children").split(" ")[0]
-    except OSError:
-        break
+child, list_of = "", f"/proc/{p.pid}/task/{p.pid}/children"
+check(os.path.exists(list_of), f"{list_of}: this test needs to know the workers")
+while not child and p.poll() is None and os.path.exists(list_of):
+    child = read(list_of).split(" ")[0]
 if child:
     os.kill(int(child), signal.SIGKILL)
 err = p.communicate()[1].decode()
