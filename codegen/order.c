@@ -436,8 +436,8 @@ schedule(order *o, uint32_t from, uint32_t to)
     memcpy(&o->g->f->insts.data[from], list, o->n * sizeof *list);
 }
 
-bool
-cps_pass_order(cps_cg *g)
+static bool
+in_order(cps_cg *g)
 {
     if (!labels(g))
         return false;
@@ -456,4 +456,15 @@ cps_pass_order(cps_cg *g)
         from = i + 1;
     }
     return true;
+}
+
+bool
+cps_pass_order(cps_cg *g)
+{
+    cps_arena *whole = g->arena; // jobs and links, much more than the list itself, go with the pass
+    g->arena = cps_arena_create();
+    bool ok = in_order(g);
+    cps_arena_destroy(g->arena);
+    g->arena = whole;
+    return ok;
 }
