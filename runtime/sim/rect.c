@@ -123,6 +123,17 @@ is_block(const rect *r, int64_t lane)
     return r->dense && (r->base & (lane - 1)) + r->run <= lane;
 }
 
+/* Whether two sets of rows that lie equally far apart never meet: tiles side by side in a matrix. */
+static bool
+side_by_side(const rect *a, const rect *b)
+{
+    if (a->nd != 1 || b->nd != 1 || a->step[0] != b->step[0])
+        return false;
+    int64_t step = a->step[0], gap = (b->base - a->base) % step;
+    gap += gap < 0 ? step : 0;
+    return gap >= a->run && step - gap >= b->run;
+}
+
 bool
 rect_overlap(const rect *a, const rect *b, int64_t *at)
 {
@@ -143,6 +154,8 @@ rect_overlap(const rect *a, const rect *b, int64_t *at)
             return true;
         }
     }
+    if (side_by_side(a, b))
+        return false;
     return run_count(a) <= run_count(b) ? any_run(a, 0, a->base, b, at)
                                         : any_run(b, 0, b->base, a, at);
 }
