@@ -192,6 +192,18 @@ write_kernel(const cps_kbin *k, cps_buf *out)
     cps_jsonw_done(&w);
 }
 
+// Without printf, which would take as long as the instruction.
+static void
+put_number(cps_buf *out, uint32_t v)
+{
+    char digits[10];
+    unsigned n = sizeof digits;
+    do
+        digits[--n] = (char)('0' + v % 10);
+    while (v /= 10);
+    cps_buf_put(out, digits + n, sizeof digits - n);
+}
+
 static void
 listing(const cps_kbin *k, cps_buf *out)
 {
@@ -204,10 +216,17 @@ listing(const cps_kbin *k, cps_buf *out)
         for (uint32_t i = 0; i < s->code.n; i++) {
             cps_isa_print(&s->code.data[i], k->gen, out);
             const cps_kloc *at = s->locs.n ? &s->locs.data[i] : NULL;
-            if (at && at->file)
-                cps_buf_printf(out, " // %u %s:%u:%u\n", i, at->file, at->line, at->col);
-            else
-                cps_buf_printf(out, " // %u\n", i);
+            cps_buf_puts(out, " // ");
+            put_number(out, i);
+            if (at && at->file) {
+                cps_buf_putc(out, ' ');
+                cps_buf_puts(out, at->file);
+                cps_buf_putc(out, ':');
+                put_number(out, at->line);
+                cps_buf_putc(out, ':');
+                put_number(out, at->col);
+            }
+            cps_buf_putc(out, '\n');
         }
     }
 }
