@@ -10,8 +10,9 @@
  * only when its last tenant is dead), plus more to run ahead, taken back until everything fits.
  * Places are kept apart even in time when there is room, since reuse makes engines wait.
  *
- * Fails with the live set at the peak when even the least number of slots does not fit. */
-#include "codegen/pass.h"
+ * Fails when even the least number of slots does not fit: with the live set at the peak, or, as long as
+ * there may be something to spill (spill.c), without a word. */
+#include "codegen/alloc.h"
 #include "runtime/base/map.h"
 
 #include <stdlib.h>
@@ -20,28 +21,9 @@
 #define AHEAD_LOAD 4 /* slots wanted for what DMA brings in */
 #define AHEAD 2      /* for everything else */
 
-typedef struct tenant {
-    uint32_t buf, turn, first, last;
-} tenant;
-
-typedef struct storage {
-    cps_space space;
-    bool fixed;  // slots as declared
-    bool loaded; // some instance is the target of a load
-    uint32_t slots, need, turns;
-    int64_t unit; // bytes of a slot, or banks
-    int64_t pin;  // -1, or byte / bank
-    int64_t at;   // result, in units of bytes or banks
-    uint32_t first, last;
-    uint32_t id;
-    const char *name;
-    cps_span loc;
-    CPS_VEC(tenant) tenants; // by turn
-} storage;
-
 typedef struct alloc {
     cps_cg *g;
-    CPS_VEC(storage) all;
+    CPS_VEC(cps_storage) all;
     uint32_t *first, *last; // per buffer, UINT32_MAX: never
     bool *loaded;
 } alloc;
@@ -102,13 +84,13 @@ lifetimes(alloc *a)
 static int
 by_turn(const void *x, const void *y)
 {
-    const tenant *a = x, *b = y;
+    const cps_tenant *a = x, *b = y;
     return a->turn < b->turn ? -1 : a->turn > b->turn;
 }
 
 // Least number of slots so that no execution takes the place of one still needed.
 static uint32_t
-least_slots(const storage *s, cps_arena *arena)
+least_slots(const cps_storage *s, cps_arena *arena)
 {
     uint32_t turns = s->tenants.n ? s->tenants.data[s->tenants.n - 1].turn + 1 : 1;
     uint32_t *held = cps_new_array(arena, uint32_t, turns);
@@ -117,7 +99,7 @@ least_slots(const storage *s, cps_arena *arena)
             held[i] = UINT32_MAX;
         bool ok = true;
         for (uint32_t i = 0; i < s->tenants.n && ok; i++) {
-            const tenant *t = &s->tenants.data[i];
+            const cps_tenant *t = &s->tenants.data[i];
             uint32_t *h = &held[t->turn % n];
             ok = *h == UINT32_MAX || *h < t->first;
             *h = t->last;
@@ -138,7 +120,7 @@ gather(alloc *a)
         cps_tbuf *b = &f->bufs.data[i];
         if ((b->space != CPS_SBUF && b->space != CPS_PSUM) || a->first[i] == UINT32_MAX)
             continue;
-        storage *s = NULL;
+        cps_storage *s = NULL;
         if (b->ring) {
             bool fresh;
             uint64_t *v = cps_map_at(&rings, b->ring, &fresh);
@@ -149,7 +131,7 @@ gather(alloc *a)
         }
         if (!s) {
             s = cps_vec_add(a->g->arena, &a->all);
-            *s = (storage){.space = b->space,
+            *s = (cps_storage){.space = b->space,
                            .slots = b->slots,
                            .fixed = b->slots != 0,
                            .pin = b->space == CPS_PSUM ? b->pin_bank : b->pin_byte,
@@ -167,7 +149,7 @@ gather(alloc *a)
         s->first = CPS_MIN(s->first, a->first[i]);
         s->last = CPS_MAX(s->last, a->last[i]);
         s->loaded |= a->loaded[i];
-        tenant t = {i, b->ring ? b->turn : 0, a->first[i], a->last[i]};
+        cps_tenant t = {i, b->ring ? b->turn : 0, a->first[i], a->last[i]};
         cps_vec_push(a->g->arena, &s->tenants, t);
     }
 }
@@ -177,9 +159,9 @@ choose_slots(alloc *a)
 {
     bool ok = true;
     for (uint32_t i = 0; i < a->all.n; i++) {
-        storage *s = &a->all.data[i];
+        cps_storage *s = &a->all.data[i];
         if (s->tenants.n > 1)
-            qsort(s->tenants.data, s->tenants.n, sizeof(tenant), by_turn);
+            qsort(s->tenants.data, s->tenants.n, sizeof(cps_tenant), by_turn);
         s->turns = s->tenants.data[s->tenants.n - 1].turn + 1;
         s->need = least_slots(s, a->g->arena);
         if (s->fixed && s->slots < s->need) {
@@ -199,7 +181,7 @@ choose_slots(alloc *a)
 }
 
 static int64_t
-size(const storage *s)
+size(const cps_storage *s)
 {
     return s->unit * s->slots;
 }
@@ -207,7 +189,7 @@ size(const storage *s)
 static int
 by_size(const void *x, const void *y)
 {
-    const storage *a = *(storage *const *)x, *b = *(storage *const *)y;
+    const cps_storage *a = *(cps_storage *const *)x, *b = *(cps_storage *const *)y;
     if ((a->pin >= 0) != (b->pin >= 0))
         return a->pin >= 0 ? -1 : 1;
     int64_t p = size(a), q = size(b);
@@ -217,14 +199,14 @@ by_size(const void *x, const void *y)
 }
 
 static bool
-meet(const storage *a, const storage *b, bool apart)
+meet(const cps_storage *a, const cps_storage *b, bool apart)
 {
     return apart || (a->first <= b->last && b->first <= a->last);
 }
 
 // Puts every storage of one space at the lowest free place; true when all end below `limit`.
 static bool
-place(alloc *a, cps_space space, int64_t limit, bool apart, int64_t *peak, storage **order)
+place(alloc *a, cps_space space, int64_t limit, bool apart, int64_t *peak, cps_storage **order)
 {
     uint32_t n = 0, placed = 0;
     *peak = 0;
@@ -232,9 +214,9 @@ place(alloc *a, cps_space space, int64_t limit, bool apart, int64_t *peak, stora
         if (a->all.data[i].space == space)
             order[n++] = &a->all.data[i];
     qsort(order, n, sizeof *order, by_size);
-    storage **busy = order + n; // placed so far, by address
+    cps_storage **busy = order + n; // placed so far, by address
     for (uint32_t i = 0; i < n; i++) {
-        storage *s = order[i];
+        cps_storage *s = order[i];
         int64_t at = s->pin;
         if (at < 0) {
             at = 0;
@@ -261,9 +243,9 @@ place(alloc *a, cps_space space, int64_t limit, bool apart, int64_t *peak, stora
 static bool
 shrink(alloc *a, cps_space space)
 {
-    storage *best = NULL;
+    cps_storage *best = NULL;
     for (uint32_t i = 0; i < a->all.n; i++) {
-        storage *s = &a->all.data[i];
+        cps_storage *s = &a->all.data[i];
         if (s->space != space || s->fixed || s->slots <= s->need)
             continue;
         if (!best || s->slots - s->need > best->slots - best->need ||
@@ -282,12 +264,12 @@ explain(alloc *a, cps_space space, int64_t limit)
     int64_t most = -1;
     uint32_t when = 0;
     for (uint32_t i = 0; i < a->all.n; i++) {
-        const storage *at = &a->all.data[i];
+        const cps_storage *at = &a->all.data[i];
         int64_t sum = 0;
         if (at->space != space)
             continue;
         for (uint32_t k = 0; k < a->all.n; k++) {
-            const storage *s = &a->all.data[k];
+            const cps_storage *s = &a->all.data[k];
             if (s->space == space && s->first <= at->first && at->first <= s->last)
                 sum += size(s);
         }
@@ -303,7 +285,7 @@ explain(alloc *a, cps_space space, int64_t limit)
                    : "%lld bytes per partition of SBUF are live here, %lld can be used",
               (long long)most, (long long)limit);
     for (uint32_t k = 0; k < a->all.n; k++) {
-        const storage *s = &a->all.data[k];
+        const cps_storage *s = &a->all.data[k];
         if (s->space != space || s->first > when || when > s->last)
             continue;
         cps_note(g->d, s->loc, "'%s': %u slot%s of %lld %s", s->name, s->slots,
@@ -317,7 +299,7 @@ static bool
 pins(alloc *a, cps_space space, int64_t limit)
 {
     for (uint32_t i = 0; i < a->all.n; i++) {
-        const storage *s = &a->all.data[i];
+        const cps_storage *s = &a->all.data[i];
         if (s->space != space || s->pin < 0)
             continue;
         if (s->pin + size(s) > limit) {
@@ -327,7 +309,7 @@ pins(alloc *a, cps_space space, int64_t limit)
             return false;
         }
         for (uint32_t k = 0; k < i; k++) {
-            const storage *o = &a->all.data[k];
+            const cps_storage *o = &a->all.data[k];
             if (o->space != space || o->pin < 0 || !meet(s, o, false) ||
                 s->pin >= o->pin + size(o) || o->pin >= s->pin + size(s))
                 continue;
@@ -343,7 +325,7 @@ pins(alloc *a, cps_space space, int64_t limit)
 static bool
 fit(alloc *a, cps_space space, int64_t limit, int64_t *peak)
 {
-    storage **order = cps_new_array(a->g->arena, storage *, 2 * a->all.n + 1);
+    cps_storage **order = cps_new_array(a->g->arena, cps_storage *, 2 * a->all.n + 1);
     if (!pins(a, space, limit))
         return false;
     // Time apart is not used as long as everything has a place of its own with the slots
@@ -354,31 +336,48 @@ fit(alloc *a, cps_space space, int64_t limit, int64_t *peak)
         if (place(a, space, limit, false, peak, order))
             return true;
     } while (shrink(a, space));
-    explain(a, space, limit);
+    a->g->full = space == CPS_SBUF && a->g->may_spill;
+    if (!a->g->full)
+        explain(a, space, limit);
     return false;
+}
+
+static bool
+survey(alloc *a)
+{
+    cps_cg *g = a->g;
+    uint32_t n = g->f->bufs.n;
+    a->first = cps_new_array(g->arena, uint32_t, n);
+    a->last = cps_new_array(g->arena, uint32_t, n);
+    a->loaded = cps_new_array(g->arena, bool, n);
+    memset(a->first, 0xff, n * sizeof *a->first);
+    memset(a->last, 0xff, n * sizeof *a->last);
+    lifetimes(a);
+    gather(a);
+    return choose_slots(a);
+}
+
+bool
+cps_alloc_survey(cps_cg *g, cps_survey *out)
+{
+    alloc a = {.g = g};
+    if (!survey(&a))
+        return false;
+    memcpy(&out->all, &a.all, sizeof out->all);
+    return true;
 }
 
 bool
 cps_pass_alloc(cps_cg *g)
 {
     alloc a = {.g = g};
-    uint32_t n = g->f->bufs.n;
-    a.first = cps_new_array(g->arena, uint32_t, n);
-    a.last = cps_new_array(g->arena, uint32_t, n);
-    a.loaded = cps_new_array(g->arena, bool, n);
-    memset(a.first, 0xff, n * sizeof *a.first);
-    memset(a.last, 0xff, n * sizeof *a.last);
-    lifetimes(&a);
-    gather(&a);
-    if (!choose_slots(&a))
-        return false;
     int64_t banks = 0;
-    if (!fit(&a, CPS_SBUF, g->t->sbuf_bytes - g->t->sbuf_reserve, &g->sbuf_peak) ||
+    if (!survey(&a) || !fit(&a, CPS_SBUF, g->t->sbuf_bytes - g->t->sbuf_reserve, &g->sbuf_peak) ||
         !fit(&a, CPS_PSUM, g->t->psum_banks, &banks))
         return false;
     g->psum_banks = (int)banks;
     for (uint32_t i = 0; i < a.all.n; i++) {
-        const storage *s = &a.all.data[i];
+        const cps_storage *s = &a.all.data[i];
         int64_t scale = s->space == CPS_PSUM ? g->t->psum_bank_bytes : 1;
         for (uint32_t k = 0; k < s->tenants.n; k++) {
             cps_tbuf *b = &g->f->bufs.data[s->tenants.data[k].buf];

@@ -7,6 +7,7 @@ static const struct {
     bool (*run)(cps_cg *g);
 } tile_passes[] = {
     {"check", cps_pass_check},       // ids and axes in range
+    {"spill", cps_pass_spill},       // what did not fit is streamed
     {"engine", cps_pass_engine},     // every instruction has an engine
     {"legalise", cps_pass_legalise}, // every operand fits its instruction
     {"alloc", cps_pass_alloc},       // every buffer has a place
@@ -77,7 +78,7 @@ keep(cps_arena *a, const cps_kbin *k)
 }
 
 static bool
-run(cps_cg *g, const cps_tfunc *f, cps_mprog *p)
+tile(cps_cg *g, const cps_tfunc *f)
 {
     g->f = cps_tile_copy(g->arena, f);
     for (size_t i = 0; i < cps_countof(tile_passes); i++) {
@@ -85,6 +86,25 @@ run(cps_cg *g, const cps_tfunc *f, cps_mprog *p)
             return false;
         if (g->o.after && !g->o.after(g->o.ctx, tile_passes[i].name, g->f, g->d))
             return false;
+    }
+    return true;
+}
+
+static bool
+run(cps_cg *g, const cps_tfunc *f, cps_mprog *p)
+{
+    g->may_spill = true;
+    while (!tile(g, f)) {
+        if (!g->full)
+            return false;
+        g->tries++; // from the start, with more of it in HBM
+    }
+    for (uint32_t i = 0; i < g->spilled.n; i++) {
+        const cps_spilled *s = &g->spilled.data[i];
+        cps_error(g->d, CPS_W4108, s->loc,
+                    "SBUF has no room for '%s': it is streamed from HBM, by %u more transfers of %lld bytes", s->name,
+                    s->transfers, (long long)s->bytes);
+        cps_help(g->d, "smaller pieces, or fewer slots (`bufs`), may keep it on chip");
     }
     for (size_t i = 0; i < cps_countof(machine_passes); i++)
         if (!machine_passes[i].run(g, p))

@@ -6,6 +6,14 @@
 
 #include "codegen/codegen.h"
 
+/* A storage that is streamed from HBM. */
+typedef struct cps_spilled {
+    const char *name;
+    cps_span loc;
+    uint32_t transfers; /* beyond those of the program, and their bytes */
+    int64_t bytes;
+} cps_spilled;
+
 /* What the passes share. */
 typedef struct cps_cg {
     cps_arena *arena; /* of the compilation; what lasts is copied out at the end */
@@ -14,6 +22,11 @@ typedef struct cps_cg {
     cps_tfunc *f; /* working copy */
     cps_diags *d;
     cps_codegen_opts o;
+    /* spill.c: */
+    unsigned tries; /* how often SBUF was too small so far */
+    bool may_spill; /* there may be more to spill */
+    bool full;      /* alloc: SBUF is too small, and spilling may help */
+    CPS_VEC(cps_spilled) spilled;
     int64_t sbuf_peak; /* bytes per partition; alloc */
     int psum_banks;    /* banks used; alloc */
 } cps_cg;
@@ -24,6 +37,8 @@ cps_tfunc *cps_tile_copy(cps_arena *a, const cps_tfunc *f);
 /* ---- tile program to tile program ---- */
 /* Ids, counts and axes are in range: what the passes rely on without looking again. */
 bool cps_pass_check(cps_cg *g);
+/* Storage that SBUF has no room for lives in HBM: see spill.c. Does nothing at the first try. */
+bool cps_pass_spill(cps_cg *g);
 /* Every instruction has an engine that can run it. */
 bool cps_pass_engine(cps_cg *g);
 /* Every operand fits its instruction: see legalise.c. */

@@ -29,7 +29,9 @@ cps_tile_rules_bufs(const cps_tfunc *f, const cps_target *t, cps_diags *d)
         const char *name = b->name ? b->name : "", *space = psum ? "PSUM" : "SBUF";
         if (psum && !b->placed && b->pin_bank >= 0)
             at += b->pin_bank * t->psum_bank_bytes;
-        if (bytes + at > room) {
+        // What is free to move may be larger than SBUF: the back end streams it.
+        bool held = psum || b->placed || b->pin_byte >= 0;
+        if (bytes + at > room && held) {
             cps_error(d, CPS_E5113, b->loc,
                       "buffer '%s' takes bytes %lld..%lld of a partition of %s, which has %lld",
                       name, (long long)at, (long long)(at + bytes - 1), space, (long long)room);

@@ -295,14 +295,15 @@ kg_last(kernel_gen *g, const char *rows, const char *dim, bool product, bool kep
     kg_scope s = {0};
     cps_buf *b = &g->body;
     static const char *const how[] = {"", " on dve"};
+    const char *scale = g->K > 64 ? "0.0625" : "0.25"; // sums near 1: what follows does not magnify their rounding
     if (product) {
         cps_buf_printf(&g->op, "    let p = cast(a, fp32) @ cast(cast(w, %s), fp32);\n", t);
         if (!kept)
             cps_buf_printf(b, "        sbuf wt[K by P, n]: %s%s <- w[:, n];\n", t, kg_bufs(g));
         cps_buf_printf(b, "        psum acc[%s, n]: fp32%s;\n", dim, kg_bufs(g));
         cps_buf_puts(b, "        for k in tiles(K, P) { acc += at[k, :]' @ wt[k, n]; }\n");
-        cps_buf_printf(b, "        sbuf pt[%s, n]: fp32%s = acc * 0.25%s;\n", dim, kg_bufs(g), how[kg_pick(g, 2)]);
-        kg_add(s.tile, &s.tiles, "(p * 0.25)", "pt");
+        cps_buf_printf(b, "        sbuf pt[%s, n]: fp32%s = acc * %s%s;\n", dim, kg_bufs(g), scale, how[kg_pick(g, 2)]);
+        snprintf(kg_add(s.tile, &s.tiles, "", "pt")->op, 32, "(p * %s)", scale);
     } else {
         cps_buf_puts(&g->op, "    let p = a;\n");
         kg_add(s.tile, &s.tiles, "cast(p, fp32)", "a2[:, n]");

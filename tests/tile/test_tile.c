@@ -474,8 +474,8 @@ static const struct {
 } buffers[] = {
     {"trn2", "%a = sbuf fp32[129,4]", "E5113"},
     {"trn2", "%a = sbuf fp32[]", "E5113"},
-    {"trn2", "%a = sbuf fp32[128,60000]", "E5113"},
-    {"trn1", "%a = sbuf fp32[128,50000]", "E5113"},
+    {"trn2", "%a = sbuf fp32[128,60000] at 0", "E5113"},
+    {"trn1", "%a = sbuf fp32[128,50000] placed 0:0", "E5113"},
     {"trn2", "%a = psum fp32[128,4097]", "E5113"},
     {"trn2", "%a = psum fp32[128,512] bank 8", "E5113"},
     {"trn2", "%a = sbuf fp32[128,512] bank 1", "E5113"},

@@ -14,6 +14,13 @@ leaf big_rows for big on trn2 {
     y <- b;
 }
 // ERR:
-// tests/golden/bad/capacity.cps:13:10: error: buffer 'b' takes bytes 0..262143 of a partition of SBUF, which has 211968 [E5113]
+// tests/golden/bad/capacity.cps:13:5: error: 393216 bytes per partition of SBUF are live here, 211968 can be used [E4101]
+//    13 |     sbuf b[T, N]: fp32 = a * 2.0;
+//       |     ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+// tests/golden/bad/capacity.cps:12:10: note: 'a': 1 slot of 131072 bytes
+//    12 |     sbuf a[T, N] <- x;
+//       |          ^
+// tests/golden/bad/capacity.cps:13:10: note: 'b': 1 slot of 262144 bytes
 //    13 |     sbuf b[T, N]: fp32 = a * 2.0;
 //       |          ^
+// help: use smaller pieces, or fewer slots (`bufs`)

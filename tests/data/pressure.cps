@@ -1,0 +1,84 @@
+// The same work kept on chip whole, as if SBUF had no end, and streamed by hand.
+
+op pressed_matmul(x[M, K], w[K, N]) -> y[M, N] { y = x @ w; }
+
+// xt[:, :], K folded, from rows of x.
+fn turn(xt, x, m, K) {
+    sbuf xs[m, K] <- x[m, :];
+    for k in tiles(K, P) { psum t[k, m]: transposed(x.dtype) = xs[:, k]'; xt[k, :] = t; }
+}
+
+leaf matmul_kept for pressed_matmul on trn1, trn2, trn3 {
+    cases (M: 256, K: 256, N: 256);
+    sbuf wt[K by P, N] <- w;
+    for m in tiles(M, P) {
+        sbuf xt[K by P, m]: x.dtype;
+        turn(xt, x, m, K);
+        for n in tiles(N, 512) {
+            psum acc[m, n]: fp32;
+            for k in tiles(K, P) { acc += xt[k, :]' @ wt[k, n]; }
+            y[m, n] <- acc;
+        }
+    }
+}
+
+leaf matmul_streamed for pressed_matmul on trn1, trn2, trn3 {
+    cases (M: 256, K: 256, N: 256);
+    for m in tiles(M, P) {
+        sbuf xt[K by P, m]: x.dtype;
+        turn(xt, x, m, K);
+        for n in tiles(N, 512) {
+            psum acc[m, n]: fp32;
+            for k in tiles(K, P) { sbuf wt[k, n] bufs 4 <- w[k, n]; acc += xt[k, :]' @ wt; }
+            y[m, n] <- acc;
+        }
+    }
+}
+
+op pressed_share(x[M, N]) -> y[M, N] { let e = exp(x); y = e / sum(e, axis: 0); }
+
+// Sums down the columns of e, row tile after row tile.
+fn add_rows(s, e, ones, m, N) {
+    for n in tiles(N, 512) {
+        psum acc[P, n]: fp32 = ones[0:m.size, :]' @ e[:, n];
+        s[:, n] = s[:, n] + acc;
+    }
+}
+
+leaf share_kept for pressed_share on trn1, trn2, trn3 {
+    cases (M: 256, N: 256);
+    sbuf e[M by P, N]: x.dtype;
+    sbuf ones[P, P]: x.dtype = 1.0;
+    sbuf s[P, N]: fp32 = 0.0;
+    for m in tiles(M, P) {
+        sbuf xt[m, N] <- x[m, :];
+        e[m, :] = exp(xt);
+        add_rows(s, e[m, :], ones, m, N);
+    }
+    sbuf r[P, N]: fp32 = 1 / s;
+    for m in tiles(M, P) { y[m, :] <- e[m, :] * r[0:m.size, :] bufs 2; }
+}
+
+leaf share_streamed for pressed_share on trn1, trn2, trn3 {
+    cases (M: 256, N: 256);
+    hbm kept[M, N]: x.dtype;
+    sbuf ones[P, P]: x.dtype = 1.0;
+    sbuf s[P, N]: fp32 = 0.0;
+    for m in tiles(M, P) {
+        sbuf xt[m, N] <- x[m, :];
+        sbuf e[m, N]: x.dtype = exp(xt);
+        kept[m, :] <- e;
+        add_rows(s, e, ones, m, N);
+    }
+    sbuf r[P, N]: fp32 = 1 / s;
+    for m in tiles(M, P) { sbuf e[m, N] <- kept[m, :]; y[m, :] <- e * r[0:m.size, :] bufs 2; }
+}
+
+// One instruction reads all of it: no part can be elsewhere.
+leaf share_whole for pressed_share on trn2 {
+    cases (M: 128, N: 256);
+    sbuf e[M by P, N]: fp32;
+    for m in tiles(M, P) { e[m, :] <- x[m, :]; }
+    sbuf d[M by P, N]: fp32 = e * 2;
+    for m in tiles(M, P) { y[m, :] <- d[m, :]; }
+}
