@@ -51,6 +51,7 @@ leaf attention_rows for attention on trn1, trn2, trn3 {
     where causal || window == 0 : "a window needs causal attention";
     where window == 0 || Sq < Skv + window : "every query must see a key";
     where !present(mask) || B % Bm == 0 : "heads must be whole groups of mask rows";
+    where !present(k_prior) : "a prior has its own leaf";
     let size = bytes(q.dtype);
     let pack = B != Bkv ? 1 : d == 32 ? 4 : d == 64 ? 2 : 1;    // heads that share the partitions
     let G = B / Bkv;                                            // query heads of a key head
@@ -165,6 +166,7 @@ leaf attention_stream for attention on trn1, trn2, trn3 {
     where causal || window == 0 : "a window needs causal attention";
     where window == 0 || Sq < Skv + window : "every query must see a key";
     where !present(mask) || B % Bm == 0 : "heads must be whole groups of mask rows";
+    where !present(k_prior) : "a prior has its own leaf";
     param QB in {128, 256, 512, 1024} = 512;                    // queries whose state stays on chip
     param SEC in {512, 1024, 2048} = 1024;                      // keys of a section
     param ZB in {2, 3} = 2;                                     // rows of scores

@@ -10,6 +10,7 @@ leaf attention_decode for attention on trn2, trn3 {
     where Skv % 128 == 0 && Skv >= 256 : "the cache must be whole tiles of 128 keys, two at least";
     where !causal && window == 0 : "every query sees every key here";
     where !present(mask) && !present(sink) : "masks and sinks have their own leaves";
+    where !present(k_prior) : "a prior has its own leaf";
     where B * Sq <= 16384 : "the queries must stay on chip";
     where scale > 0.0 : "the largest score must be that of the largest product";
     let W = B / Bkv * Sq;                                       // queries of a key head

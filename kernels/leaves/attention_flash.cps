@@ -17,6 +17,7 @@ leaf attention_flash for attention on trn2, trn3 {
     where q.dtype in {bf16, fp16} && k.dtype == q.dtype && v.dtype == q.dtype;
     where window == 0 || Sq < Skv + window : "every query must see a key";
     where !present(mask) : "an additive mask has its own leaf";
+    where !present(k_prior) : "a prior has its own leaf";
     where scale <= 1.0 : "a masked score times scale must stay finite";
     where Sq * d * 4 / 128 <= 64 * 1024 : "one head's output must stay on chip";
     param SEC in {2048, 4096, 8192} = 4096;                     // keys per section

@@ -6,6 +6,7 @@
 // Afterwards each row is judged by its sum. Between 2^-90 and 2^120 no term was lost that counts (those below the smallest
 // normal number are less than n 2^-36 of the sum) and none overflowed, so the quotient is the softmax to the precision of
 // its 16-bit factors. If any row of the call fails, everything is computed again by rows, with the running maximum.
+// A prior is more keys that no query is ordered against: what is not used of it has values and a one of 0.
 // (FlashDecoding++, Hong et al. 2024, does the same with one guessed maximum for all rows.)
 
 // The queries of piece `ig` that see a key of tile `j`, in whole tiles of 128 from the start of `ig` on.
@@ -30,8 +31,6 @@ fn ours(x, sign) { return ((2 * x - 7) * (2 * x - 7) - 16) * sign; }
 // The distance in tiles between queries and keys from which on a window hides keys of the tile.
 fn first_partial(window) { return max(0, (window + 127) / 128 - 1); }
 
-// e[j, i] = exp(scale * (keys j times queries i) + mask of j) for the tiles of keys `c`, 0 where causality or the window
-// hide the key.
 // 4-byte factors go through the PE in one pass, rounded to tf32.
 fn one_pass(t) { return t.dtype == fp32 ? t.bits(tf32) : t; }
 
@@ -49,6 +48,22 @@ fn turn(dst, src, n, bank) {
     }
 }
 
+// The same in a hardware loop, where the row is a register: `ready` when it lies turned, else by the PE.
+fn turn_by_pe(dst, src, ready, turned) {
+    let d = src.axis(1).size;
+    if (ready) { dst <- src'; }
+    else {
+        sbuf rows[128, d]: src.dtype bufs 1;
+        for j in tiles(src.axis(0).size, 128) {
+            rows[0:j.size, :] <- src[j, :];
+            turned[0:d, 0:j.size] = rows[0:j.size, :]';
+            dst[:, j] = turned[0:d, 0:j.size];
+        }
+    }
+}
+
+// e[j, i] = exp(scale * (keys j times queries i) + mask of j) for the tiles of keys `c`, 0 where causality or the window
+// hide the key.
 fn exponentials(e, p, kt, qt, ig, c, scale, masked, mk, causal, window) {
     var whole = !masked;                                        // one instruction for all of it
     for j in tiles(c, 128) {
@@ -70,17 +85,39 @@ fn exponentials(e, p, kt, qt, ig, c, scale, masked, mk, causal, window) {
     }
 }
 
+// The same for a prior, whose keys the window leaves behind one by one: a query sees key j before `until` of j.
+fn look_back(e, p, kp, qt, see, c, scale, until) {
+    for j in tiles(c, 128) {
+        p[j, see] = one_pass(kp)[:, j]' @ one_pass(qt)[:, see];
+        sbuf z[j, see]: fp32 bufs 4 = select(col(see) < until[j, :], p[j, see], lowest);
+        e[j, see] = exp(z * scale);
+    }
+}
+
 fn products(acc, e, va, ig, c, causal, window) {
     for j in tiles(c, 128), i in tiles(looks_at(ig, j, causal, window), 128) { acc[i, :] += one_pass(e)[j, i]' @ one_pass(va)[j, :]; }
 }
 
+// vt[SP by 128, d + 1] receives the values of the prior and a column of ones, all 0 where `counts` is 0: a position that
+// is not used then counts in no sum, whatever its key is.
+fn prior_values(vt, src, counts) {
+    let d = src.axis(1).size;
+    vt = 0.0 on pool;
+    for c in tiles(vt.axis(0).size, 2048) {
+        sbuf rows[c by 128, d]: src.dtype bufs 1 <- src[c, :];
+        for j in tiles(c, 128) { vt[j, 0:d] = select(repeat(counts[j, :], d), rows[j, :], vt[j, 0:d]); }
+    }
+    vt[:, d:d + 1] = counts;
+}
+
 // One tile of queries by rows, exactly: sections of keys, running maximum. `pos` holds the positions of its queries, `sk`
-// the sink or a low number; `ready`: the queries lie turned. In a hardware loop nothing rotates, so all is declared once.
-fn by_rows(qs, ready, os, masked, mask, sk, kt, vt, pos, turned, scale, causal, window) {
+// the sink or a low number; `ready`: the queries lie turned. With a prior, `kp`, `vp` and `used` are its keys, values and
+// their number, and come first.
+fn by_rows(qs, ready, os, masked, mask, sk, kt, vt, prior, kp, vp, used, pos, turned, scale, causal, window) {
     let n = os.axis(0).size;
     let d = os.axis(1).size;
     let keys = kt.axis(1).size;
-    let sec = min(keys, 2048);
+    let sec = min(prior ? max(keys, kp.axis(1).size) : keys, 2048);
     sbuf qt[d, n]: qs.dtype;
     if (ready) { qt <- qs; }
     else {
@@ -100,17 +137,25 @@ fn by_rows(qs, ready, os, masked, mask, sk, kt, vt, pos, turned, scale, causal, 
     psum p[n, 512]: fp32;
     psum po[n, d]: fp32;
     if (masked) { sbuf mk[all, 512]: fp32; }
-    for s in tiles(keys, sec) {
+    if (prior) {
+        sbuf first[n, 1]: fp32 = pos + used;                    // the first key of the prior that the window reaches
+        sbuf end[n, 1]: fp32 = first - pos;
+        first = first - (window == 0 ? 2 * 131072 : window - 1);
+    }
+    for side in (prior ? 0 : 1)..2, s in tiles(side == 0 ? kp.axis(1).size : keys, sec) {
+        let ks = side == 0 ? kp : kt;
+        let vs = side == 0 ? vp : vt;
         let zs = z[:, 0:s.size];
         for j in tiles(s, 512) {
             let zj = z[:, ds(j.start - s.start, j.size)];
-            p[:, 0:j.size] = qt' @ kt[:, j];
+            p[:, 0:j.size] = qt' @ ks[:, j];
             zj = p[:, 0:j.size] * scale;
             if (masked) {
                 mk[:, 0:j.size] <- mask[0, j];
                 zj = zj + mk[:, 0:j.size];
             }
-            if (causal) { zj = select(lo <= col(j) && col(j) <= pos, zj, lowest); }
+            if (side == 0) { zj = select(first <= col(j) && col(j) < end, zj, lowest); }
+            else if (causal) { zj = select(lo <= col(j) && col(j) <= pos, zj, lowest); }
         }
         top = -max(zs, axis: free);
         top = minimum(top, neg);                                // never more than 3e38: -inf alone would be no number
@@ -121,7 +166,7 @@ fn by_rows(qs, ready, os, masked, mask, sk, kt, vt, pos, turned, scale, causal, 
         for j in tiles(s, 128) {
             turned[0:j.size, 0:n] = e[:, ds(j.start - s.start, j.size)]';
             et[0:j.size, :] = turned[0:j.size, 0:n];
-            if (j.first) { po = et[0:j.size, :]' @ vt[j, :]; } else { po += et[0:j.size, :]' @ vt[j, :]; }
+            if (j.first) { po = et[0:j.size, :]' @ vs[j, 0:d]; } else { po += et[0:j.size, :]' @ vs[j, 0:d]; }
         }
         acc[:, 0:d] = acc[:, 0:d] * alpha + po;
         acc[:, d:d + 1] = acc[:, d:d + 1] * alpha + part;
@@ -138,29 +183,39 @@ leaf attention_turned for attention on trn2, trn3 {
     where q.dtype != fp32 || Sq * Skv >= 4194304 : "fp32 is worked on as tf32 here, for long sequences only";
     layout q: [B, Sq, d] or [B, d, Sq];
     layout k: [Bkv, Skv, d] or [Bkv, d, Skv];
+    layout k_prior: [Bkv, Sp, d] or [Bkv, d, Sp];
     where d >= 2 && d <= 128 : "the head dimension must be 2 to 128";
     where Sq >= 64 && Skv >= 64 : "short rows are for the leaf that packs them";
     where B % Bkv == 0 : "query heads must be whole groups of key heads";
     where causal || window == 0 : "a window needs causal attention";
     where !causal || Sq <= Skv : "every query must have its tile of keys";
     where !present(mask) || B % Bm == 0 : "heads must be whole groups of mask rows";
+    where present(v_prior) == present(k_prior) && present(prior_used) == present(k_prior) : "a prior is keys, values and their number";
+    where !present(k_prior) || k_prior.dtype == q.dtype && v_prior.dtype == q.dtype && !present(mask)
+        : "a prior has the dtype of q, and no mask";
+    where !present(k_prior) || window == 0 || scale > 0.0 : "the lowest number times scale must stay the lowest";
     let size = bytes(q.dtype);
     let tiles_q = ceil_div(Sq, 128);
-    let resident = Skv * size + ceil_div(Skv, 128) * (d + 1) * size;    // keys and values of one head
+    let SP = present(k_prior) ? Sp : 0;
+    let resident = (Skv + SP) * size + (ceil_div(Skv, 128) + ceil_div(SP, 128)) * (d + 1) * size;  // keys and values of one head
     param twice in {1, 2} = 2;                                  // slots for them
-    where twice * resident + 2 * (tiles_q + B) * 4 + 3 * 512 * size + 8 * 1024 * size + 8 * 2048 <= sbuf.partition
+    where twice * resident + 2 * ceil_div(min(SP, 2048), 128) * (d + 1) * size + 2 * (tiles_q + B) * 4 + 3 * 512 * size
+          + 8 * 1024 * size + 8 * 2048 <= sbuf.partition
         : "keys and values of one head must stay on chip";
     let seen = !causal ? Skv : window > 0 && window + 128 < Skv ? window + 128 : (Skv + 256) / 2;
-    let columns = B * Sq * seen / 128;                          // of scores
+    let back = window > 0 ? min(Sq, round_up(window - 1, 128)) : Sq;       // queries that may see the prior
+    let columns = B * (Sq * seen + back * SP) / 128;            // of scores
     cost pe: columns * (135 + max(64, d + 1) + 7) / 128, act: columns * 1.1 + B * (Sq / 2 + 800),
-         hbm: bytes(q) + bytes(o) + bytes(k) + bytes(v);
+         hbm: bytes(q) + bytes(o) + bytes(k) + bytes(v) + 2 * Bkv * SP * d * size;
     tolerance 2e-2, 1e-5;
     cases (B: 2, Bkv: 2, Sq: 300, Skv: 300, d: 64, causal: true), (B: 4, Bkv: 2, Sq: 130, Skv: 700, d: 128, Bm: 2, with: "mask sink"),
           (B: 2, Bkv: 1, Sq: 1100, Skv: 1100, d: 40, causal: true, window: 130, with: "sink"),
           (B: 1, Bkv: 1, Sq: 640, Skv: 640, d: 128, causal: true, window: 128, dtype: fp16),
           (B: 2, Bkv: 1, Sq: 600, Skv: 601, d: 64, scale: 40.0, causal: true, window: 200, with: "sink"),
           (B: 2, Bkv: 2, Sq: 200, Skv: 2100, d: 128, scale: 40.0, with: "mask", Bm: 1),
-          (B: 1, Bkv: 1, Sq: 2048, Skv: 2048, d: 64, causal: true, scale: 0.125, dtype: fp32);
+          (B: 1, Bkv: 1, Sq: 2048, Skv: 2048, d: 64, causal: true, scale: 0.125, dtype: fp32),
+          (B: 2, Bkv: 1, Sq: 300, Skv: 300, d: 64, Sp: 200, causal: true, window: 160, with: "sink k_prior v_prior prior_used"),
+          (B: 1, Bkv: 1, Sq: 200, Skv: 200, d: 32, Sp: 130, scale: 40.0, with: "k_prior v_prior prior_used");
 
     let G = B / Bkv;
     let et = q.dtype == fp32 ? fp32 : bf16;                     // exponentials reach far: no fp16
@@ -178,11 +233,23 @@ leaf attention_turned for attention on trn2, trn3 {
     let mine = by_query && !in_turns ? share(range(blocks), core, cores) : range(blocks);
     let rows = clip(range(Sq), mine.start * QG, mine.end * QG);
     if (q.dtype == fp32) { psum bank[128, 512]: fp32; } else { let bank = 0; }
+    if (SP > 0) {
+        sbuf used[all, 1]: fp32 <- prior_used;
+        sbuf at[SP by 128, 1]: fp32;                            // positions in the prior
+        for j in tiles(SP, 128) { at[j, :] = row(j); }
+        sbuf counts[SP by 128, 1]: i16 = at < used;             // 1 for the positions that are used
+        sbuf until[SP by 128, 1]: fp32 = at - used + window;    // the first query whose window has left them behind
+    }
     sbuf fine[128, kvs.size * hs.size]: fp32;                   // by head: 1 where the rows passed
     for kv in kvs.start..kvs.end {
         sbuf kt[d, Skv]: k.dtype bufs twice;
         sbuf va[Skv by 128, d + 1]: v.dtype bufs twice;
         va[:, d:d + 1] = 1.0 on pool;
+        if (SP > 0) {
+            sbuf kp[d, SP]: k.dtype bufs twice;
+            sbuf vp[SP by 128, d + 1]: v.dtype bufs twice;
+        }
+        var ready_prior = false;
         var loaded = -1;                                        // keys up to here are on chip or on their way
         for h in hs.start..hs.end {
             let b = kv * G + h;
@@ -197,6 +264,12 @@ leaf attention_turned for attention on trn2, trn3 {
                 if (in_turns && owner(ig.start / QG, blocks, b) != core) { continue; }
                 sbuf qt[d, ig]: q.dtype bufs 3;
                 turn(qt, q[b, :, :], ig, bank);
+                let looks_back = clip(ig, 0, back);             // its queries that may see the prior
+                if (SP > 0 && !ready_prior && looks_back.size > 0) {
+                    for c in tiles(SP, CH) { turn(kp, k_prior[kv, :, :], c, bank); }
+                    prior_values(vp, v_prior[kv, :, :], counts);
+                    ready_prior = true;
+                }
                 let live = visible(ig, Skv, causal, window);
                 for c in tiles(clip(range(Skv), max(loaded, live.start), round_up(live.end, 128)), CH) {
                     turn(kt, k[kv, :, :], c, bank);
@@ -211,19 +284,27 @@ leaf attention_turned for attention on trn2, trn3 {
                 let open = causal ? clip(live, 0, ig.start) : live;
                 let closed = causal ? clip(live, ig.start, Skv) : clip(live, 0, 0);
                 if (causal) { sbuf ed[closed by 128, ig]: et bufs 2; }
-                for part in 0..2 {
-                    for c in tiles(part == 0 ? closed : open, KB * 128) {
+                let old = clip(range(SP), 0, looks_back.size > 0 ? SP : 0);
+                for part in 0..3 {
+                    for c in tiles(part == 0 ? closed : part == 1 ? old : open, KB * 128) {
                         psum p[c by 128, ig]: fp32 bufs q.dtype == fp32 ? 3 : 4;
                         if (causal && part == 0) {
                             exponentials(ed, p, kt, qt, ig, c, scale, present(mask), present(mask) ? mk : kt, causal, window);
-                        } else if (plain) {                     // nothing hidden: few steps of the trace for most of the work
-                            sbuf e[c by 128, ig]: et bufs 6;
-                            for j in tiles(c, 128) { p[j, :] = keys[:, j]' @ queries; }
+                            continue;
+                        }
+                        sbuf e[c by 128, ig]: et bufs 6;
+                        if (part == 1 && window > 0) {
+                            look_back(e, p, kp, qt, looks_back, c, scale, until);
+                            let weights = one_pass(e);
+                            for j in tiles(c, 128), i in tiles(looks_back, 128) { acc[i, :] += weights[j, i]' @ one_pass(vp)[j, :]; }
+                        } else if (part == 1 || plain) {        // nothing hidden: few steps of the trace for most of the work
+                            let ks = part == 1 ? one_pass(kp) : keys;
+                            let vs = part == 1 ? one_pass(vp) : values;
+                            for j in tiles(c, 128) { p[j, :] = ks[:, j]' @ queries; }
                             e = exp(p * scale);
                             let weights = one_pass(e);
-                            for j in tiles(c, 128), i in tiles(ig, 128) { acc[i, :] += weights[j, i]' @ values[j, :]; }
+                            for j in tiles(c, 128), i in tiles(ig, 128) { acc[i, :] += weights[j, i]' @ vs[j, :]; }
                         } else {
-                            sbuf e[c by 128, ig]: et bufs 6;
                             exponentials(e, p, kt, qt, ig, c, scale, present(mask), present(mask) ? mk : kt, causal, window);
                             products(acc, e, va, ig, c, causal, window);
                         }
@@ -268,14 +349,12 @@ leaf attention_turned for attention on trn2, trn3 {
         let whole = max(rows.start, rows.end / 128 * 128);      // queries in whole tiles
         loop kv in kvs.start..kvs.end {
             sbuf kt[d, Skv]: k.dtype bufs 1;
-            if (k.order == 1) { kt <- k[kv, :, :]'; }
-            else {
-                sbuf kr[128, d]: k.dtype bufs 1;
-                for j in tiles(Skv, 128) {
-                    kr[0:j.size, :] <- k[kv, j, :];
-                    turned[0:d, 0:j.size] = kr[0:j.size, :]';
-                    kt[:, j] = turned[0:d, 0:j.size];
-                }
+            turn_by_pe(kt, k[kv, :, :], k.order == 1, turned);
+            if (SP > 0) {
+                sbuf kp[d, SP]: k.dtype bufs 1;
+                turn_by_pe(kp, k_prior[kv, :, :], k_prior.order == 1, turned);
+                sbuf vp[SP by 128, d + 1]: v.dtype bufs 1;
+                prior_values(vp, v_prior[kv, :, :], counts);
             }
             sbuf vt[Skv by 128, d]: v.dtype bufs 1 <- v[kv, :, :];
             loop h in hs.start..hs.end {
@@ -294,7 +373,9 @@ leaf attention_turned for attention on trn2, trn3 {
                     reg r: i32 = b * Sq + t * 128;
                     reg own: i32 = in_turns ? ours(turn_of, sign) : 1;
                     when (own > 0) {
-                        by_rows(ready ? qh[:, ds(at, 128)] : qr[ds(r, 128), :], ready, or_[ds(r, 128), :], present(mask), present(mask) ? mask[ds(mrow, 1), :] : sk, sk, kt, vt, pos, turned, scale, causal, window);
+                        by_rows(ready ? qh[:, ds(at, 128)] : qr[ds(r, 128), :], ready, or_[ds(r, 128), :], present(mask),
+                                present(mask) ? mask[ds(mrow, 1), :] : sk, sk, kt, vt, SP > 0, SP > 0 ? kp : kt, SP > 0 ? vp : vt,
+                                SP > 0 ? used : sk, pos, turned, scale, causal, window);
                     }
                     pos = pos + 128.0;
                     turn_of = turn_of - 1;
@@ -305,7 +386,9 @@ leaf attention_turned for attention on trn2, trn3 {
                     reg r: i32 = b * Sq + whole;
                     reg own: i32 = in_turns ? ours(turn_of, sign) : 1;
                     when (own > 0) {
-                        by_rows(ready ? qh[:, whole:Sq] : qr[ds(r, n), :], ready, or_[ds(r, n), :], present(mask), present(mask) ? mask[ds(mrow, 1), :] : sk, sk[0:n, :], kt, vt, pos[0:n, :], turned, scale, causal, window);
+                        by_rows(ready ? qh[:, whole:Sq] : qr[ds(r, n), :], ready, or_[ds(r, n), :], present(mask),
+                                present(mask) ? mask[ds(mrow, 1), :] : sk, sk[0:n, :], kt, vt, SP > 0, SP > 0 ? kp : kt, SP > 0 ? vp : vt,
+                                SP > 0 ? used : sk, pos[0:n, :], turned, scale, causal, window);
                     }
                 }
                 sign = 0 - sign;

@@ -76,6 +76,19 @@ two, _ = run(2, "softmax", "--dims", "T=512,N=1024")
 check(abs(two["roofline_ns"] - one["roofline_ns"] * 384 / 362 / 2) < 1e-6 * one["roofline_ns"],
       "the roof of a pair: 362 B/ns each")
 
+# A prior: positions that are not used count for nobody, a window reaches back over those that are.
+for n, (used, *args) in enumerate([(0, "--attr", "causal=true"), (200, "--attr", "scale=0.2"),
+                                   (77, "--attr", "causal=true", "--attr", "window=100"),
+                                   (129, "--attr", "causal=true", "--attr", "window=290", "--attr", "scale=40")]):
+    with open(f"{TMP}/used{n}.npy", "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00v\x00" + b"{'descr': '<i4', 'fortran_order': False, 'shape': (1,), }".ljust(117) + b"\n"
+                + struct.pack("<i", used))
+    call = ("attention", "--dims", "B=2,Bkv=1,Sq=300,Skv=300,d=64,Sp=200", "--with", "k_prior,v_prior,prior_used", "--input",
+            f"prior_used={TMP}/used{n}.npy", *args)
+    one, a = run(1, *call)
+    two, b = run(2, *call)
+    check(a == b and two["time_ns"] < one["time_ns"], f"{call}: a prior on two cores")
+
 # What one core uses and the other writes must be ordered by a barrier, and is found when compiling.
 for f, what in [("race", "'t' bytes"), ("both", "'y' bytes")]:
     r = copse("kernel", "run", "flip", "-I", f"{TMP}/{f}.cps", "--dims", "T=256,N=64", "--logical-nc-config", 2)

@@ -82,6 +82,11 @@ def _attention(x, a):
     if _flag(a, "causal"):
         i, j, w = np.arange(sq)[:, None], np.arange(skv)[None, :], int(a.get("window", 0))
         s = np.where((j <= i) & ((w == 0) | (i - j < w)), s, -np.inf)
+    if "k_prior" in x:
+        used, i, w = int(x["prior_used"][0]), np.arange(sq)[:, None], int(a.get("window", 0))
+        p = float(a.get("scale", 1.0)) * (q @ np.repeat(x["k_prior"][:, :used], group, 0).transpose(0, 2, 1))
+        s = np.concatenate([np.where((w == 0) | (i + used - np.arange(used)[None, :] < w), p, -np.inf), s], -1)
+        v = np.concatenate([np.repeat(x["v_prior"][:, :used], group, 0), v], 1)
     m = s.max(-1, keepdims=True)
     sink = x["sink"][:, None, None] if "sink" in x else None
     m = m if sink is None else np.maximum(m, sink)
