@@ -287,6 +287,8 @@ run_data(cps_sim *s, engine *e, insn *i)
             race_access(s, &r, false, i, e->vc, false);
     }
     s->unit = e;
+    if (s->nstale)
+        mem_operands(s, i);
     if (!i->sem->exec(s, e, i))
         return false;
     for (unsigned k = 0; k < i->nop && i->sem->kind == SEM_DATA; k++) {
@@ -655,6 +657,8 @@ run_finish(cps_sim *s, cps_sim_report *out)
 {
     if (s->rec)
         rec_end(s);
+    if (s->nstale)
+        mem_settle(s); // for whoever looks
     s->rep.time_ps = s->end - s->begin;
     if (out)
         *out = s->rep;

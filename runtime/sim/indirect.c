@@ -64,6 +64,8 @@ indirect_bind(cps_sim *s, engine *e, insn *i, opnd *o)
     for (unsigned g = 0; g < x.rows; g += o->group) {
         uint16_t *at = s->offsets[o->slot] + (size_t)(g / o->group) * ROW_MAX;
         for (unsigned l = 0; l < o->group; l++) {
+            if (s->nstale)
+                mem_settle(s);
             const uint8_t *row = opnd_row(s, &x, g + l);
             for (uint32_t c = 0; c < x.count && c * o->group + l < o->count; c++)
                 memcpy(&at[c * o->group + l], row + 2 * c, 2);

@@ -6,6 +6,7 @@
 #include "runtime/base/map.h"
 #include "codegen/isa/desc.h"
 #include "codegen/isa/text.h"
+#include "runtime/sim/mm.h"
 #include "runtime/sim/sim.h"
 #include "runtime/sim/wide.h"
 
@@ -15,7 +16,8 @@
 enum {
     LANES = 128,
     PSUM_BYTES = 16384, /* of a partition: 8 banks of 2 KiB */
-    PSUM_FRESH = PSUM_BYTES / 2, /* flags of a partition */
+    PSUM_FRESH = PSUM_BYTES / 16, /* bytes of a partition's flags */
+    WCODE_PITCH = 4 * LANES,
     /* Between the same byte of two partitions, on the host: an odd number of cache lines more than a
      * power of two, or a column of partitions would share one set of the host's caches. */
     PITCH_PAD = 33 * 64,
@@ -429,8 +431,10 @@ struct engine {
     float acc[LANES];
     /* PE */
     float *w[4];     /* weights [128][128]: two planes in DOUBLE_ROW, four of MX types */
-    uint32_t *wbits; /* raw bits, for transposes */
+    uint8_t *wcodes; /* their codes, WCODE_PITCH a row, each column group from 4 bytes a column on */
     uint8_t wmode, wdtype;
+    mm_strips strips;     /* the weights packed */
+    uint32_t strips_part; /* of which rows and columns */
     uint8_t (*tag)[LANES];   /* of sparse weights: row << 2 | feature map */
     uint32_t (*seed)[LANES]; /* 16 words a column */
     /* ACT */
@@ -547,9 +551,14 @@ struct cps_sim {
     size_t slab_bytes[SLABS];
     pool_buffer pool;
     barrier join;
-    uint8_t *psum_fresh; /* a byte for two: the next accumulation overwrites */
+    uint8_t *psum_fresh; /* a bit for two bytes: the next accumulation overwrites */
     uint32_t psum_open;  /* banks (bits) in which a flag may be set */
     uint32_t sbuf_hi;    /* bytes of a partition that the kernel can touch */
+    /* Blocks of SBUF that still hold what the run before left, and are filled with ones when something
+     * wants to know: a byte for each partition of a block, their number, and that of all. */
+    uint8_t (*stale)[LANES];
+    uint16_t *stale_lanes;
+    uint32_t nstale;
     bool psum_used;      /* it can touch PSUM */
     bool psum_dirty;     /* PSUM does not hold ones everywhere */
     CPS_VEC(hbm_var) vars;
@@ -630,6 +639,12 @@ bool opnd_in_memory(const cps_sim *s, const opnd *o);
 bool mem_create(cps_sim *s);
 bool mem_fit(cps_sim *s); /* SBUF as far as the loaded kernel reaches */
 void mem_reset(cps_sim *s);
+/* Bytes [lo, hi) of SBUF in `rows` partitions are to be read, or (whole) are all written before anything
+ * reads them: they are as at the start of the run where nothing has written. */
+void mem_need(cps_sim *s, unsigned part, unsigned rows, int64_t lo, int64_t hi, bool whole);
+void mem_settle(cps_sim *s); /* all of it */
+/* Before an instruction of the datapath takes effect. */
+void mem_operands(cps_sim *s, const insn *i);
 void mem_destroy(cps_sim *s);
 
 /* ---- pieces.c ---- */
@@ -640,6 +655,9 @@ int64_t piece_offset(const pieces *p, unsigned k, unsigned j); /* of piece j of 
 /* ---- tile.c ---- */
 /* Executes an instruction of exec_tt, exec_ts, exec_copy or exec_cast; false when it does not fit. */
 bool tile_run(cps_sim *s, insn *i);
+/* An operator with a scalar as a multiplication and an addition, of which one changes nothing: v - a is
+ * v * 1 + -a, a - v is v * -1 + a. */
+bool tile_step(unsigned op, bool swapped, float a, wide_step *out);
 
 /* ---- indirect.c ---- */
 bool indirect_set(cps_sim *s, const insn *i, opnd *o, cps_field f, cps_dtype t, unsigned rows);
@@ -670,6 +688,8 @@ void block_close(cps_sim *s, block *b);
 bool addr_resolve(const cps_sim *s, uint64_t addr, uint64_t len, space *sp, uint32_t *var,
                   int64_t *off);
 uint8_t *addr_bytes(cps_sim *s, uint64_t addr, uint64_t len, uint8_t **init);
+/* All of these bytes are about to be written; what else the transfer reads has been asked for. */
+void addr_written(cps_sim *s, uint64_t addr, uint64_t len);
 bool addr_is_chip(uint64_t addr); /* SBUF or PSUM, not HBM */
 uint64_t addr_of_sb(int64_t off);
 void addr_layout(cps_sim *s);

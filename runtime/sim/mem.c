@@ -372,6 +372,8 @@ slab(cps_sim *s, unsigned k, size_t bytes)
     return at;
 }
 
+enum { STALE = 512 }; /* bytes of a block of SBUF */
+
 bool
 mem_fit(cps_sim *s)
 {
@@ -380,7 +382,13 @@ mem_fit(cps_sim *s)
     s->sbuf_pitch = (uint32_t)cps_round_up(s->sbuf_hi, 64) + PITCH_PAD;
     s->sbuf = slab(s, SLAB_SBUF, LANES * (size_t)s->sbuf_pitch);
     s->sbuf_init = slab(s, SLAB_SBUF_INIT, LANES * (size_t)s->sbuf_pitch);
-    return s->sbuf && s->sbuf_init;
+    size_t blocks = cps_round_up(s->sbuf_hi, STALE) / STALE + 1;
+    free(s->stale);
+    free(s->stale_lanes);
+    s->stale = malloc(blocks * sizeof *s->stale);
+    s->stale_lanes = malloc(blocks * sizeof *s->stale_lanes);
+    s->nstale = 0;
+    return s->sbuf && s->sbuf_init && s->stale && s->stale_lanes;
 }
 
 bool
@@ -421,22 +429,96 @@ mem_create(cps_sim *s)
     }
     pe->tag = calloc(LANES, sizeof *pe->tag);
     pe->seed = calloc(16, sizeof *pe->seed);
-    pe->wbits = calloc(LANES * LANES, sizeof(uint32_t));
+    pe->wcodes = calloc(LANES, WCODE_PITCH);
+    pe->strips.at = aligned_alloc(64, LANES * LANES * sizeof(float));
     for (unsigned i = 0; i < cps_countof(s->row); i++) {
         if (!s->row[i])
             return false;
     }
     return s->psum && s->psum_init && s->psum_fresh && s->raw &&
            s->mm_x && s->mm_acc && s->mm_pack && s->pool.data && s->mm_bits && planes &&
-           pe->tag && pe->seed && pe->wbits;
+           pe->tag && pe->seed && pe->wcodes && pe->strips.at;
+}
+
+static void
+fill(cps_sim *s, uint32_t index, unsigned lane)
+{
+    uint32_t at = index * STALE;
+    memset(s->sbuf + (size_t)lane * s->sbuf_pitch + at, 0xFF, CPS_MIN(s->sbuf_hi - at, (uint32_t)STALE));
+}
+
+void
+mem_need(cps_sim *s, unsigned part, unsigned rows, int64_t lo, int64_t hi, bool whole)
+{
+    hi = CPS_MIN(hi, (int64_t)s->sbuf_hi);
+    for (int64_t b = lo / STALE; b * STALE < hi && s->nstale; b++) {
+        if (!s->stale_lanes[b])
+            continue;
+        bool all = whole && lo <= b * STALE && hi >= CPS_MIN((b + 1) * STALE, (int64_t)s->sbuf_hi);
+        unsigned met = 0;
+        for (unsigned p = part; p < CPS_MIN(part + rows, (unsigned)LANES); p++) {
+            if (!s->stale[b][p])
+                continue;
+            if (!all)
+                fill(s, (uint32_t)b, p);
+            s->stale[b][p] = 0;
+            met++;
+        }
+        s->stale_lanes[b] -= (uint16_t)met;
+        s->nstale -= met;
+    }
+}
+
+void
+mem_settle(cps_sim *s)
+{
+    mem_need(s, 0, LANES, 0, s->sbuf_hi, false);
+}
+
+void
+mem_operands(cps_sim *s, const insn *i)
+{
+    bool own = i->sem->kind == SEM_OWN;
+    for (unsigned k = 0; k < i->nop; k++)
+        own |= i->op[k].group != 0;
+    if (own) {
+        mem_settle(s);
+        return;
+    }
+    for (unsigned k = 0; k < i->nsc; k++) {
+        const opnd *o = &i->sc[k].at;
+        if (i->sc[k].mode != SC_IMM && !o->psum)
+            mem_need(s, o->part, CPS_MAX(o->rows, i->rows), o->byte + o->lo, o->byte + o->hi, false);
+    }
+    for (int out = 0; out < 2; out++) { // what is read comes first: it may be what is written
+        for (unsigned k = 0; k < i->nop; k++) {
+            const opnd *o = &i->op[k];
+            bool whole = out && o->flat && i->sem->kind == SEM_DATA;
+            if (o->out == out && !o->psum)
+                mem_need(s, o->part, o->rows, o->byte + o->lo, o->byte + o->hi, whole);
+        }
+    }
+}
+
+/* All blocks are stale: nothing has been read yet. Under a debugger they are filled at once. */
+static void
+reset_sbuf(cps_sim *s)
+{
+    uint32_t blocks = (s->sbuf_hi + STALE - 1) / STALE;
+    memset(s->stale, 1, (size_t)blocks * LANES);
+    for (uint32_t b = 0; b < blocks; b++)
+        s->stale_lanes[b] = LANES;
+    s->nstale = blocks * LANES;
+    if (s->opts.probe)
+        mem_settle(s);
 }
 
 void
 mem_reset(cps_sim *s)
 {
     bool watched = s->opts.checks & CPS_CHECK_UNINIT;
+    reset_sbuf(s);
     for (unsigned p = 0; p < LANES; p++) {
-        memset(s->sbuf + (size_t)p * s->sbuf_pitch, 0xFF, s->sbuf_hi);
         if (watched) // else nobody asks what was written
             memset(s->sbuf_init + (size_t)p * s->sbuf_pitch, 0, s->sbuf_hi);
     }
@@ -454,6 +536,8 @@ mem_reset(cps_sim *s)
         hbm_var *v = &s->vars.data[i];
         if ((v->v->kind == CPS_VAR_TMP || v->v->kind == CPS_VAR_SHARED) && v->v->bytes <= POISON_MAX && !v->home)
             memset(v->data, 0xFF, (size_t)v->v->bytes);
+        if (!watched) // the shadow stays as it is
+            continue;
         if (v->init && !v->clean && !v->home)
             memset(v->init, 0, (size_t)v->v->bytes);
         v->clean = false;
@@ -465,6 +549,8 @@ mem_destroy(cps_sim *s)
 {
     for (unsigned k = 0; k < SLABS; k++)
         free(s->slab[k]);
+    free(s->stale);
+    free(s->stale_lanes);
     free(s->psum_fresh);
     for (unsigned i = 0; i < cps_countof(s->row); i++)
         free(s->row[i]);
@@ -480,5 +566,6 @@ mem_destroy(cps_sim *s)
         free(s->eng[CPS_PE].w[q]);
     free(s->eng[CPS_PE].tag);
     free(s->eng[CPS_PE].seed);
-    free(s->eng[CPS_PE].wbits);
+    free(s->eng[CPS_PE].wcodes);
+    free(s->eng[CPS_PE].strips.at);
 }

@@ -1,6 +1,7 @@
-/* The matmul kernel. A panel of x, 32 columns over all k, is copied (and widened) into the first cache;
- * some rows of the result by the panel's columns stay in registers while k runs. Weights are packed
- * into strips of as many columns as those registers hold rows.
+/* The matmul kernel. A panel of x, MM_PANEL columns over all k, is copied (and widened) into the first
+ * cache; some rows of the result by up to three vectors of the panel's columns stay in registers while k
+ * runs. Weights are packed into strips of as many columns as those registers hold rows, once for all
+ * products with them.
  *
  * A fused multiply-add rounds once. It gives the bits of a rounded product and a rounded sum when the
  * product is exact in fp32: operands of at most 12 bits of significand whose product neither
@@ -20,7 +21,11 @@
 #define WITH(set) __attribute__((target(set)))
 #define FOUR(w) ((vec_base){w, w, w, w})
 #define SPLIT(w, x, a) ((a) + (w) * (x)) /* never asked for where it makes a difference */
+#define UP_128(p) up_base((const uint16_t *)(const void *)(p))
+#define ITS(p) __asm__("" : "+r"(p))
 #define INLINE static inline __attribute__((always_inline))
+
+enum { WIDE = 3 };
 
 /* Exponents of what is not zero, as the bits of fp32 without sign, doubled: the largest, and the
  * smallest less one. */
@@ -53,31 +58,50 @@ scan(const float *x, size_t n)
     return (range){top, low};
 }
 
-/* Rows of x from column c on, n <= MM_PANEL columns; the rest of the panel is 0. */
-INLINE void
-panel(const mm_job *j, unsigned c, unsigned n, float *to)
+/* The same of a panel of bf16 codes, rows `pitch` bytes apart. */
+INLINE range
+scan_codes(const uint8_t *x, size_t pitch, unsigned rows)
 {
+    uint16_t top[MM_PANEL] = {0}, low[MM_PANEL];
+    memset(low, 0xFF, sizeof low);
+    for (unsigned k = 0; k < rows; k++, x += pitch) {
+        const uint16_t *in = (const uint16_t *)(const void *)x;
+        for (unsigned i = 0; i < MM_PANEL; i++) {
+            uint16_t b = (uint16_t)(in[i] << 1), less = (uint16_t)(b - 1);
+            top[i] = b > top[i] ? b : top[i];
+            low[i] = less < low[i] ? less : low[i];
+        }
+    }
+    for (unsigned i = 1; i < MM_PANEL; i++) {
+        top[0] = top[i] > top[0] ? top[i] : top[0];
+        low[0] = low[i] < low[0] ? low[i] : low[0];
+    }
+    return (range){(uint32_t)top[0] << 16, low[0] == UINT16_MAX ? UINT32_MAX : ((low[0] + 1u) << 16) - 1};
+}
+
+typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+
+INLINE four
+up_base(const uint16_t *p)
+{
+    typedef uint32_t words __attribute__((vector_size(16)));
+    return (four)((words){p[0], p[1], p[2], p[3]} << 16);
+}
+
+/* Part of a panel, n < MM_PANEL columns of x from column c on; the rest of it is 0. */
+INLINE void
+part_panel(const mm_job *j, unsigned c, unsigned n, float *to)
+{
+    memset(to, 0, (size_t)j->rows * MM_PANEL * sizeof *to);
     for (unsigned k = 0; k < j->rows; k++, to += MM_PANEL) {
         const uint8_t *row = (const uint8_t *)j->x + k * j->xpitch;
-        if (n < MM_PANEL)
-            memset(to, 0, MM_PANEL * sizeof *to);
         if (j->bf16) {
             const uint16_t *in = (const uint16_t *)(const void *)row + c;
             uint32_t *out = (uint32_t *)to;
-            __builtin_prefetch(in + MM_PANEL, 0, 2);
-            if (n == MM_PANEL) {
-                for (unsigned i = 0; i < MM_PANEL; i++)
-                    out[i] = (uint32_t)in[i] << 16;
-            } else {
-                for (unsigned i = 0; i < n; i++)
-                    out[i] = (uint32_t)in[i] << 16;
-            }
+            for (unsigned i = 0; i < n; i++)
+                out[i] = (uint32_t)in[i] << 16;
         } else {
-            __builtin_prefetch(row + (c + MM_PANEL) * sizeof *to, 0, 2);
-            if (n == MM_PANEL)
-                memcpy(to, row + c * sizeof *to, MM_PANEL * sizeof *to);
-            else
-                memcpy(to, row + c * sizeof *to, n * sizeof *to);
+            memcpy(to, row + c * sizeof *to, n * sizeof *to);
         }
     }
 }
@@ -92,14 +116,23 @@ put(const float *t, unsigned wide, const mm_job *j, float *o, unsigned high, uns
     }
 }
 
-/* As many strips [rows][wide] of columns from m on as there are; where the next one goes. */
+/* As many strips [rows][wide] of columns from m on as there are, two at a time while their columns share
+ * a cache line; where the next one goes. */
 INLINE float *
 pack_strips(const mm_job *j, unsigned *m, const unsigned wide, float *to)
 {
-    for (; *m + wide <= j->cols; *m += wide) {
+    size_t strip = (size_t)j->rows * wide;
+    for (; *m + 2 * wide <= j->cols; *m += 2 * wide, to += 2 * strip) {
         const float *from = j->w + *m;
-        for (unsigned k = 0; k < j->rows; k++, from += j->wpitch, to += wide)
-            memcpy(to, from, wide * sizeof *to);
+        for (unsigned k = 0; k < j->rows; k++, from += j->wpitch) {
+            memcpy(to + k * wide, from, wide * sizeof *to);
+            memcpy(to + strip + k * wide, from + wide, wide * sizeof *to);
+        }
+    }
+    for (; *m + wide <= j->cols; *m += wide, to += strip) {
+        const float *from = j->w + *m;
+        for (unsigned k = 0; k < j->rows; k++, from += j->wpitch)
+            memcpy(to + k * wide, from, wide * sizeof *to);
     }
     return to;
 }
@@ -114,93 +147,157 @@ pack(const mm_job *j, const unsigned high, float *to)
     pack_strips(j, &m, 1, to);
 }
 
-/* One version of the kernel: vectors of `bytes`, HIGH rows of the result in registers. FMA(w, x, a) and
- * SET(w) are the set's own. */
-#define VERSION(suf, isa, bytes, HIGH, SET, FMA)                                               \
+/* The packed weights and their range; packed by the first run that finds them not ready. */
+INLINE range
+weights(const mm_job *j, const unsigned high, float **at)
+{
+    mm_strips once = {.at = j->room + (size_t)j->rows * MM_PANEL}, *s = j->strips ? j->strips : &once;
+    *at = s->at;
+    if (!s->ready) {
+        pack(j, high, s->at);
+        range r = j->exact ? (range){0, 0} : scan(s->at, (size_t)j->rows * j->cols);
+        s->top = r.top;
+        s->low = r.low;
+        s->ready = true;
+    }
+    return (range){s->top, s->low};
+}
+
+/* One version of the kernel: vectors of `bytes`, HIGH rows of the result by WIDE of them in registers.
+ * FMA(w, x, a), SET(w) and UP(codes), bf16 to fp32,
+ * are the set's own. ITS(w) is a pointer that the compiler cannot know to be w:
+ * where the set multiplies by a number in memory (FOLD), half of the rows load their weight once for
+ * each product, which is one instruction less. */
+#define ALL(r, R) _Pragma("GCC unroll 16") for (unsigned r = 0; r < (R); r++)
+#define VERSION(suf, isa, bytes, HIGH, FOLD, SET, FMA, UP)                                      \
     typedef float vec_##suf __attribute__((vector_size(bytes), aligned(4), may_alias));        \
     enum { L_##suf = (bytes) / 4 };                                                            \
                                                                                                \
-    isa INLINE void block_##suf(                \
-        const float *w, const float *x, const mm_job *j, float *o, unsigned n, const unsigned R, \
-        const bool fused)                                                                      \
+    /* `vecs` vectors of columns of x from column c on. */                                     \
+    isa INLINE void panel_##suf(const mm_job *j, unsigned c, const unsigned vecs, float *to)   \
     {                                                                                          \
-        vec_##suf a[HIGH], b[HIGH];                                                            \
-        for (unsigned r = 0; r < R; r++) {                                                     \
-            __builtin_prefetch(o + r * j->opitch, 1);                                          \
-            __builtin_prefetch(o + r * j->opitch + 2 * L_##suf - 1, 1);                        \
-        }                                                                                      \
-        _Pragma("GCC unroll 16") for (unsigned r = 0; r < R; r++) a[r] = b[r] = (vec_##suf){0}; \
-        for (unsigned k = 0; k < j->rows; k++, w += R, x += MM_PANEL) {                        \
-            vec_##suf p = *(const vec_##suf *)x, q = *(const vec_##suf *)(x + L_##suf);        \
-            _Pragma("GCC unroll 16") for (unsigned r = 0; r < R; r++)                          \
-            {                                                                                  \
-                vec_##suf s = SET(w[r]);                                                       \
-                if (fused) {                                                                   \
-                    a[r] = FMA(s, p, a[r]);                                                    \
-                    b[r] = FMA(s, q, b[r]);                                                    \
-                } else {                                                                       \
-                    a[r] += s * p;                                                             \
-                    b[r] += s * q;                                                             \
-                }                                                                              \
-            }                                                                                  \
-        }                                                                                      \
-        if (n < 2 * L_##suf) {                                                                 \
-            float t[HIGH][2 * L_##suf];                                                        \
-            _Pragma("GCC unroll 16") for (unsigned r = 0; r < R; r++)                          \
-            {                                                                                  \
-                *(vec_##suf *)t[r] = a[r];                                                     \
-                *(vec_##suf *)(t[r] + L_##suf) = b[r];                                         \
-            }                                                                                  \
-            put(t[0], 2 * L_##suf, j, o, R, n);                                                \
-            return;                                                                            \
-        }                                                                                      \
-        _Pragma("GCC unroll 16") for (unsigned r = 0; r < R; r++, o += j->opitch)              \
-        {                                                                                      \
-            vec_##suf *y = (vec_##suf *)o, *z = (vec_##suf *)(o + L_##suf);                    \
-            if (j->add) {                                                                      \
-                *y += a[r];                                                                    \
-                *z += b[r];                                                                    \
+        const uint8_t *in = (const uint8_t *)j->x + c * (j->bf16 ? 2u : 4u);                   \
+        for (unsigned k = 0; k < j->rows; k++, in += j->xpitch, to += MM_PANEL) {              \
+            if (j->bf16) {                                                                     \
+                __builtin_prefetch(in + MM_PANEL * 2, 0, 3);                                   \
+                ALL(i, vecs) *(vec_##suf *)(to + i * L_##suf) = UP(in + i * L_##suf * 2);      \
             } else {                                                                           \
-                *y = a[r];                                                                     \
-                *z = b[r];                                                                     \
+                __builtin_prefetch(in + MM_PANEL * 4, 0, 3);                                   \
+                __builtin_prefetch(in + MM_PANEL * 4 + 64, 0, 3);                              \
+                __builtin_prefetch(in + MM_PANEL * 4 + 128, 0, 3);                             \
+                ALL(i, vecs)                                                                   \
+                *(vec_##suf *)(to + i * L_##suf) = *(const vec_##suf *)(in + i * L_##suf * 4); \
             }                                                                                  \
         }                                                                                      \
     }                                                                                          \
                                                                                                \
-    /* Columns [c, c + n) of the result, n <= 2 vectors; x is at that column of its panel. */  \
-    isa INLINE void strips_##suf(               \
-        const mm_job *j, const float *w, const float *x, unsigned c, unsigned n,               \
-        const bool fused)                                                                      \
+    isa INLINE vec_##suf step_##suf(vec_##suf w, vec_##suf x, vec_##suf a, const bool fused)   \
+    {                                                                                          \
+        if (fused)                                                                             \
+            return FMA(w, x, a);                                                               \
+        return a + w * x;                                                                      \
+    }                                                                                          \
+                                                                                               \
+    isa INLINE void block_##suf(const float *w, const float *x, const mm_job *j, float *o,     \
+                                unsigned n, const unsigned R, const unsigned C,                \
+                                const bool fused)                                              \
+    {                                                                                          \
+        vec_##suf a[HIGH][WIDE], p[WIDE];                                                      \
+        ALL(r, R)                                                                              \
+        {                                                                                      \
+            ALL(c, C)                                                                          \
+            {                                                                                  \
+                __builtin_prefetch(o + r * j->opitch + c * L_##suf, 1);                        \
+                a[r][c] = (vec_##suf){0};                                                      \
+            }                                                                                  \
+        }                                                                                      \
+        const float *v[WIDE] = {w, w, w};                                                      \
+        ITS(v[1]);                                                                             \
+        v[2] = v[1];                                                                           \
+        ITS(v[2]);                                                                             \
+        _Pragma("GCC unroll 2") for (unsigned k = 0; k < j->rows; k++, x += MM_PANEL)          \
+        {                                                                                      \
+            ALL(c, C) p[c] = *(const vec_##suf *)(x + c * L_##suf);                            \
+            ALL(r, R)                                                                          \
+            {                                                                                  \
+                if (FOLD && 2 * r < R) {                                                       \
+                    ALL(c, C) a[r][c] = step_##suf(SET(v[c][r]), p[c], a[r][c], fused);        \
+                } else {                                                                       \
+                    vec_##suf s = SET(v[0][r]);                                                \
+                    ALL(c, C) a[r][c] = step_##suf(s, p[c], a[r][c], fused);                   \
+                }                                                                              \
+            }                                                                                  \
+            ALL(c, C) v[c] += R;                                                               \
+        }                                                                                      \
+        if (n < C * L_##suf) {                                                                 \
+            float t[HIGH][WIDE * L_##suf];                                                     \
+            ALL(r, R) ALL(c, C) *(vec_##suf *)(t[r] + c * L_##suf) = a[r][c];                  \
+            put(t[0], WIDE * L_##suf, j, o, R, n);                                             \
+            return;                                                                            \
+        }                                                                                      \
+        ALL(r, R)                                                                              \
+        {                                                                                      \
+            ALL(c, C)                                                                          \
+            {                                                                                  \
+                vec_##suf *y = (vec_##suf *)(o + r * j->opitch + c * L_##suf);                 \
+                if (j->add)                                                                    \
+                    *y += a[r][c];                                                             \
+                else                                                                           \
+                    *y = a[r][c];                                                              \
+            }                                                                                  \
+        }                                                                                      \
+    }                                                                                          \
+                                                                                               \
+    /* Columns [c, c + n) of the result, n <= C vectors; x is at that column of its panel. */  \
+    isa INLINE void strips_##suf(const mm_job *j, const float *w, const float *x, unsigned c,  \
+                                 unsigned n, const unsigned C, const bool fused)               \
     {                                                                                          \
         unsigned m = 0;                                                                        \
         float *o = j->out + c;                                                                 \
         for (; m + (HIGH) <= j->cols; m += (HIGH))                                             \
-            block_##suf(w + (size_t)m * j->rows, x, j, o + m * j->opitch, n, HIGH, fused);     \
+            block_##suf(w + (size_t)m * j->rows, x, j, o + m * j->opitch, n, HIGH, C, fused);  \
         for (; m + 4 <= j->cols; m += 4)                                                       \
-            block_##suf(w + (size_t)m * j->rows, x, j, o + m * j->opitch, n, 4, fused);        \
+            block_##suf(w + (size_t)m * j->rows, x, j, o + m * j->opitch, n, 4, C, fused);     \
         for (; m < j->cols; m++)                                                               \
-            block_##suf(w + (size_t)m * j->rows, x, j, o + m * j->opitch, n, 1, fused);        \
+            block_##suf(w + (size_t)m * j->rows, x, j, o + m * j->opitch, n, 1, C, fused);     \
     }                                                                                          \
                                                                                                \
-    isa static void run_##suf(const mm_job *j)                        \
+    isa INLINE void columns_##suf(const mm_job *j, const float *w, const float *x, unsigned c, \
+                                  unsigned n, const bool fused)                                \
     {                                                                                          \
-        float *w = j->room, *x = w + (size_t)j->rows * j->cols;                                \
-        pack(j, HIGH, w);                                                                      \
-        range of_w = {1, 0};                                                                   \
-        if (!j->exact)                                                                         \
-            of_w = scan(w, (size_t)j->rows * j->cols);                                         \
+        for (unsigned i = 0; i < n; i += WIDE * L_##suf) {                                     \
+            unsigned some = CPS_MIN(n - i, (unsigned)WIDE * L_##suf);                          \
+            if (some > 2 * L_##suf)                                                            \
+                strips_##suf(j, w, x + i, c + i, some, 3, fused);                              \
+            else if (some > L_##suf)                                                           \
+                strips_##suf(j, w, x + i, c + i, some, 2, fused);                              \
+            else                                                                               \
+                strips_##suf(j, w, x + i, c + i, some, 1, fused);                              \
+        }                                                                                      \
+    }                                                                                          \
+                                                                                               \
+    isa static void run_##suf(const mm_job *j)                                                 \
+    {                                                                                          \
+        float *w, *x = j->room;                                                                \
+        range of_w = weights(j, HIGH, &w);                                                     \
         for (unsigned c = 0; c < j->n; c += MM_PANEL) {                                        \
             unsigned n = CPS_MIN(j->n - c, (unsigned)MM_PANEL);                                \
-            panel(j, c, n, x);                                                                 \
-            bool fused =                                                                       \
-                j->exact || products_exact(of_w, scan(x, (size_t)j->rows * MM_PANEL));         \
-            for (unsigned i = 0; i < n; i += 2 * L_##suf) {                                    \
-                unsigned some = CPS_MIN(n - i, 2u * L_##suf);                                  \
-                if (fused)                                                                     \
-                    strips_##suf(j, w, x + i, c + i, some, true);                              \
-                else                                                                           \
-                    strips_##suf(j, w, x + i, c + i, some, false);                             \
-            }                                                                                  \
+            if (n == MM_PANEL)                                                                 \
+                panel_##suf(j, c, MM_PANEL / L_##suf, x);                                      \
+            else if (n == 2 * L_##suf)                                                         \
+                panel_##suf(j, c, 2, x);                                                       \
+            else                                                                               \
+                part_panel(j, c, n, x);                                                        \
+            bool fused = j->exact;                                                             \
+            if (!fused && j->bf16 && n == MM_PANEL)                                            \
+                fused = products_exact(of_w, scan_codes((const uint8_t *)j->x + c * 2u,        \
+                                                        j->xpitch, j->rows));                  \
+            else if (!fused)                                                                   \
+                fused = products_exact(of_w, scan(x, (size_t)j->rows * MM_PANEL));             \
+            if (fused)                                                                         \
+                columns_##suf(j, w, x, c, n, true);                                            \
+            else                                                                               \
+                columns_##suf(j, w, x, c, n, false);                                           \
         }                                                                                      \
     }
 
@@ -211,7 +308,7 @@ exact_base(const mm_job *j)
     float *x = j->room;
     for (unsigned c = 0; c < j->n; c += MM_PANEL) {
         unsigned n = CPS_MIN(j->n - c, (unsigned)MM_PANEL);
-        panel(j, c, n, x);
+        part_panel(j, c, n, x);
         for (unsigned m = 0; m < j->cols; m++) {
             float a[MM_PANEL] = {0};
             for (unsigned k = 0; k < j->rows; k++) {
@@ -230,10 +327,14 @@ exact_base(const mm_job *j)
 #else
 #define AVX512_SET WITH(AVX512 ",prefer-vector-width=512") /* the copies and scans, too */
 #endif
-VERSION(avx512, AVX512_SET, 64, 12, _mm512_set1_ps, _mm512_fmadd_ps)
-VERSION(avx2, WITH("avx2,fma"), 32, 6, _mm256_set1_ps, _mm256_fmadd_ps)
+#define UP_512(p) \
+    (__m512) _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)(p))), 16)
+#define UP_256(p) \
+    (__m256) _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)(p))), 16)
+VERSION(avx512, AVX512_SET, 64, 8, true, _mm512_set1_ps, _mm512_fmadd_ps, UP_512)
+VERSION(avx2, WITH("avx2,fma"), 32, 4, false, _mm256_set1_ps, _mm256_fmadd_ps, UP_256)
 #endif
-VERSION(base, , 16, 4, FOUR, SPLIT)
+VERSION(base, , 16, 4, false, FOUR, SPLIT, UP_128)
 
 bool
 mm_run_on(int level, const mm_job *j)

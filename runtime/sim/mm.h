@@ -5,7 +5,14 @@
 
 #include "runtime/base/base.h"
 
-enum { MM_COLS = 8192, MM_PANEL = 32 };
+enum { MM_COLS = 8192, MM_PANEL = 48 };
+
+/* Weights as the kernel reads them, of one shape: kept as long as the weights are the same. */
+typedef struct mm_strips {
+    float *at; /* rows * cols floats */
+    bool ready;
+    uint32_t top, low; /* of their range */
+} mm_strips;
 
 typedef struct mm_job {
     const float *w; /* row k at w + k * wpitch floats */
@@ -20,7 +27,8 @@ typedef struct mm_job {
     float *out; /* row m at out + m * opitch floats */
     size_t opitch;
     bool add; /* one fp32 addition to what is there; else it is overwritten */
-    float *room; /* rows * (cols + MM_PANEL) floats */
+    float *room; /* rows * (MM_PANEL + cols) floats */
+    mm_strips *strips; /* of w, or NULL: packed in `room` for this job */
 } mm_job;
 
 void mm_run(const mm_job *j);

@@ -3,7 +3,6 @@
 #define CPS_SIM_PE_H
 
 #include "runtime/sim/machine.h"
-#include "runtime/sim/mm.h"
 
 /* Start partitions of the groups into `group` of the instruction; E8202 when the active rows and
  * columns do not fit them. */

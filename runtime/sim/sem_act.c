@@ -96,6 +96,29 @@ run_sums(cps_sim *s, engine *e, unsigned p, unsigned rows, unsigned cmd, const f
 
 enum { TOGETHER = 16 }; /* rows whose values wait in the matmul scratch for their sums */
 
+/* The frequent functions over all partitions at once. Rows that follow one another in pieces are summed
+ * piece after piece, which is their order. */
+static bool
+wide_activate(cps_sim *s, engine *e, const insn *i, const float *scale, const float *bias,
+              const float *seed)
+{
+    pieces p;
+    wide_act f = i->fn == CPS_ACTFN_EXP      ? WIDE_EXP
+                 : i->fn == CPS_ACTFN_SQUARE ? WIDE_SQUARE
+                                             : WIDE_PASS;
+    if ((f == WIDE_PASS && i->fn != CPS_ACTFN_COPY && i->fn != CPS_ACTFN_IDENTITY) ||
+        !pieces_of(s, &p, &i->op[1], &i->op[0], NULL))
+        return false;
+    bool more = false;
+    for (unsigned r = 0; r < i->rows; r++)
+        more |= begin_run(e, r, i->cmd, seed[r], CPS_ALU_ADD);
+    for (unsigned j = 0; j < p.n; j++) {
+        pieces_at(&p, j);
+        s->wide->act(f, &p.side[0], &p.side[1], scale, bias, more ? e->acc : NULL, i->rows, p.len);
+    }
+    return true;
+}
+
 bool
 exec_activate(cps_sim *s, engine *e, insn *i)
 {
@@ -108,6 +131,11 @@ exec_activate(cps_sim *s, engine *e, insn *i)
     scalar_f32(s, &i->sc[2], i->rows, imm);
     bool exact = x->dtype == o->dtype && s->k->gen >= CPS_V3 &&
                  (i->fn == CPS_ACTFN_COPY || i->fn == CPS_ACTFN_IDENTITY) && i->cmd == 0;
+    bool plain = true; // no row is a copy of its bits
+    for (unsigned p = 0; p < i->rows; p++)
+        plain &= !exact || scale[p] != 1.0f || cps_f32_bits(bias[p]) << 1 != 0;
+    if (plain && wide_activate(s, e, i, scale, bias, imm))
+        return true;
     for (unsigned p = 0; p < i->rows; p++) {
         if (exact && scale[p] == 1.0f && cps_f32_bits(bias[p]) << 1 == 0) {
             load_raw(s, x, p, s->row[0]); // same-type copies keep every bit from v3 on

@@ -104,10 +104,30 @@ column_at(cps_sim *s, const item *it, int64_t m, uint32_t most)
     return c;
 }
 
+enum { BESIDE = 32 };
+
+/* Columns one element apart in the source and evenly apart in the destination: blocks are turned. */
+static bool
+gather_blocks(cps_sim *s, const column *c, unsigned n, size_t es)
+{
+    ptrdiff_t apart = n > 1 ? c[1].to - c[0].to : 0;
+    if (es != 2 || n < 4 || c->n < 8 || c->step < 0 || apart < 0)
+        return false;
+    for (unsigned j = 1; j < n; j++) {
+        if (c[j].from != c[0].from + j * es || c[j].step != c[0].step ||
+            c[j].to != c[0].to + (ptrdiff_t)j * apart)
+            return false;
+    }
+    s->wide->turn(c->from, (size_t)c->step, NULL, c->n, n, 2, c->to, (size_t)apart);
+    return true;
+}
+
 /* Columns side by side: their elements share the source's cache lines. */
 static void
-gather(const column *c, unsigned n, size_t es)
+gather(cps_sim *s, const column *c, unsigned n, size_t es)
 {
+    if (!n || gather_blocks(s, c, n, es))
+        return;
     for (uint32_t k = 0; k < c->n; k++) {
         for (unsigned j = 0; j < n; j++) {
             const uint8_t *from = c[j].from + (ptrdiff_t)k * c[j].step;
@@ -120,14 +140,14 @@ gather(const column *c, unsigned n, size_t es)
     }
 }
 
-enum { BESIDE = 8 };
-
 static void
 move_transposed(cps_sim *s, const xfer *x, const ring *r, const packet *p)
 {
     const item *it = &x->b->items.data[p->item];
     bool watch = s->opts.checks & CPS_CHECK_UNINIT;
     size_t es = (size_t)it->elem;
+    if (s->nstale && addr_is_chip(it->from.addr))
+        mem_settle(s); // a column reaches over partitions
     column c[BESIDE];
     unsigned have = 0;
     for (uint32_t k = p->first; k < p->first + p->n; k++) {
@@ -141,7 +161,7 @@ move_transposed(cps_sim *s, const xfer *x, const ring *r, const packet *p)
                 defined_run(s, x->by, one.addr + (uint64_t)(e * one.apart), es,
                             one.init + (ptrdiff_t)e * one.step);
             if (have == BESIDE || (have && one.n != c[0].n)) {
-                gather(c, have, es);
+                gather(s, c, have, es);
                 have = 0;
             }
             c[have++] = one;
@@ -149,7 +169,7 @@ move_transposed(cps_sim *s, const xfer *x, const ring *r, const packet *p)
         if (ti && watch)
             memset(ti, 1, tl);
     }
-    gather(c, have, es);
+    gather(s, c, have, es);
 }
 
 static void
@@ -165,8 +185,10 @@ move_packet(cps_sim *s, const xfer *x, unsigned ring_no, const packet *p)
     for (uint32_t k = p->first; k < p->first + n; k++) {
         const cps_qdesc *sd = &r->m2s.data[k], *dd = &r->s2m.data[k];
         uint32_t fl = cps_qdesc_bytes(sd), tl = cps_qdesc_bytes(dd);
-        uint8_t *fi, *ti, *from, *to = addr_bytes(s, dd->addr, tl, &ti);
-        from = addr_bytes(s, sd->addr, fl, &fi);
+        uint8_t *fi, *ti, *to, *from = addr_bytes(s, sd->addr, fl, &fi);
+        if (it->alu == CPS_DGE_COMPUTE_OP_NONE)
+            addr_written(s, dd->addr, tl);
+        to = addr_bytes(s, dd->addr, tl, &ti);
         if (watch)
             defined_run(s, x->by, sd->addr, fl, fi);
         if (it->alu != CPS_DGE_COMPUTE_OP_NONE && watch)

@@ -79,35 +79,42 @@ prep_ldweights(cps_sim *s, insn *i)
     return pe_groups(s, i, F(CPS_F_S3_LW_row_grp), F(CPS_F_S3_LW_col_grp), cols);
 }
 
+/* bf16 elements that lie side by side: codes and values of all rows at once. */
+static bool
+wide_ldweights(cps_sim *s, const opnd *o, unsigned rows, float *w, uint8_t *codes)
+{
+    pieces p;
+    if (o->dtype != CPS_DT_BF16 || !o->flat || !pieces_of(s, &p, NULL, o, NULL))
+        return false;
+    wide_side values = {.at = (uint8_t *)w, .pitch = LANES * sizeof *w};
+    wide_side raw = {.at = codes, .pitch = WCODE_PITCH, .bf16 = true};
+    pieces_at(&p, 0);
+    wide_cast(s->wide, &values, &p.side[1], rows, o->count);
+    wide_cast(s->wide, &raw, &p.side[1], rows, o->count);
+    return true;
+}
+
 bool
 exec_ldweights(cps_sim *s, engine *e, insn *i)
 {
     const opnd *o = &i->op[0];
     unsigned r0 = i->group & 0xFF, c0 = i->group >> 8, cols = i->fn;
-    float *row = s->row[0];
-    for (unsigned k = 0; k < i->rows; k++) {
-        size_t at = (size_t)(r0 + k) * LANES + c0;
-        const void *raw = opnd_row(s, o, k);
-        bool copy = !o->flat || o->group || o->byte % o->es;
-        if (copy) {
-            load_raw(s, o, k, s->raw);
-            raw = s->raw;
-        }
-        if (o->dtype == CPS_DT_BF16 && !i->flag) {
-            s->wide->from_bf16(raw, e->w[0] + at, cols);
-        } else {
-            load_f32(s, o, k, row);
-            memcpy(e->w[0] + at, row, cols * sizeof *row);
-            if (i->flag)
-                memcpy(e->w[1] + at, row + cols, cols * sizeof *row);
-            if (copy) // the conversion used the scratch
-                load_raw(s, o, k, s->raw);
-        }
-        if (o->es <= 4)
-            s->wide->words(raw, o->es, e->wbits + at, cols);
-    }
+    float *row = s->row[0], *w = e->w[0] + (size_t)r0 * LANES + c0;
+    uint8_t *codes = e->wcodes + (size_t)r0 * WCODE_PITCH + c0 * sizeof *w;
+    e->strips.ready = false;
     e->wmode = i->cmd;
     e->wdtype = o->dtype;
+    if (!i->flag && wide_ldweights(s, o, i->rows, w, codes))
+        return true;
+    for (unsigned k = 0; k < i->rows; k++, w += LANES, codes += WCODE_PITCH) {
+        load_f32(s, o, k, row);
+        memcpy(w, row, cols * sizeof *row);
+        if (i->flag)
+            memcpy(e->w[1] + (w - e->w[0]), row + cols, cols * sizeof *row);
+        load_raw(s, o, k, s->raw);
+        if (o->es <= 4)
+            memcpy(codes, s->raw, (size_t)cols * o->es);
+    }
     return true;
 }
 
@@ -159,10 +166,33 @@ offsets(const cps_sim *s, const opnd *o, unsigned m, int32_t *off)
     }
 }
 
-static uint8_t *
-fresh_row(cps_sim *s, const opnd *o, unsigned m)
+/* Flags of `n` bytes of row m from `byte` on: a bit for two bytes. What a flag says: the next
+ * accumulation overwrites. */
+static void
+set_fresh(cps_sim *s, const opnd *o, unsigned m, int64_t byte, int64_t n, bool on)
 {
-    return s->psum_fresh + (size_t)(o->part + m) * PSUM_FRESH;
+    uint8_t *f = s->psum_fresh + (size_t)(o->part + m) * PSUM_FRESH;
+    int64_t k = byte / 2, end = k + n / 2;
+    for (; k < end && (k % 8 || end - k < 8); k++)
+        f[k / 8] = (uint8_t)((f[k / 8] & ~(1u << k % 8)) | (unsigned)on << k % 8);
+    memset(f + k / 8, on ? 0xFF : 0, (size_t)(end - k) / 8);
+    for (k += (end - k) / 8 * 8; k < end; k++)
+        f[k / 8] = (uint8_t)((f[k / 8] & ~(1u << k % 8)) | (unsigned)on << k % 8);
+}
+
+static bool
+any_fresh(const cps_sim *s, const opnd *o, unsigned m, int64_t byte, int64_t n)
+{
+    const uint8_t *f = s->psum_fresh + (size_t)(o->part + m) * PSUM_FRESH;
+    int64_t k = byte / 2, end = k + n / 2;
+    unsigned any = 0;
+    for (; k < end && (k % 8 || end - k < 8); k++)
+        any |= f[k / 8] >> k % 8 & 1;
+    for (; k + 8 <= end; k += 8)
+        any |= f[k / 8];
+    for (; k < end; k++)
+        any |= f[k / 8] >> k % 8 & 1;
+    return any != 0;
 }
 
 static bool
@@ -178,7 +208,7 @@ open_region(cps_sim *s, const opnd *o, unsigned region)
     int64_t lo = (o->byte + o->lo) / size * size;
     int64_t hi = CPS_MIN(cps_round_up(o->byte + o->hi, size), (int64_t)PSUM_BYTES);
     for (unsigned m = 0; m < o->rows; m++)
-        memset(fresh_row(s, o, m) + lo / 2, 1, (size_t)(hi - lo) / 2);
+        set_fresh(s, o, m, lo, hi - lo, true);
     for (int64_t b = lo / BANK; b < hi / BANK; b++)
         s->psum_open |= 1u << b;
 }
@@ -207,7 +237,7 @@ check_partial(cps_sim *s, const insn *i, const opnd *o, unsigned m, const int32_
 {
     const uint8_t *init = s->psum_init + (size_t)(o->part + m) * PSUM_PITCH + o->byte;
     for (uint32_t k = 0; k < o->count; k++) {
-        if (fresh_row(s, o, m)[(o->byte + off[k]) / 2] || init[off[k]])
+        if (any_fresh(s, o, m, o->byte + off[k], 2) || init[off[k]])
             continue;
         rect r = {.space = SP_PSUM, .run = o->es};
         r.base = (int64_t)(o->part + m) * CPS_PSUM_STRIDE + o->byte + off[k];
@@ -231,7 +261,7 @@ uniform(cps_sim *s, const insn *i, bool start, bool always)
         return PE_OVER;
     bool look = !always && may_be_fresh(s, o);
     for (unsigned m = 0; m < o->rows && look; m++)
-        if (memchr(fresh_row(s, o, m) + o->byte / 2, 1, 2 * (size_t)o->count))
+        if (any_fresh(s, o, m, o->byte, 4 * (int64_t)o->count))
             return PE_MIXED;
     rect r = opnd_rect(o);
     check_read(s, i, &r);
@@ -254,7 +284,7 @@ static void
 not_fresh(cps_sim *s, const opnd *o)
 {
     for (unsigned m = 0; m < o->rows; m++)
-        memset(fresh_row(s, o, m) + o->byte / 2, 0, 2 * (size_t)o->count);
+        set_fresh(s, o, m, o->byte, 4 * (int64_t)o->count, false);
 }
 
 void
@@ -281,21 +311,32 @@ pe_accumulate(cps_sim *s, engine *e, const insn *i, const float *acc, uint32_t n
     int32_t *off = (int32_t *)s->row[7];
     float *old = s->row[0];
     for (unsigned m = 0; m < o->rows; m++, acc += n) {
-        uint8_t *fresh = fresh_row(s, o, m);
         if (m == 0 || o->group)
             offsets(s, o, m, off);
         if (!start)
             check_partial(s, i, o, m, off);
         load_f32(s, o, m, old);
         for (uint32_t k = 0; k < n; k++) {
-            bool over = start || (!always && fresh[(o->byte + off[k]) / 2]);
+            bool over = start || (!always && any_fresh(s, o, m, o->byte + off[k], 2));
             old[k] = over ? acc[k] : old[k] + acc[k];
         }
         for (uint32_t k = 0; k < n; k++)
-            memset(fresh + (o->byte + off[k]) / 2, 0, o->es / 2);
+            set_fresh(s, o, m, o->byte + off[k], o->es, false);
         store_f32(s, o, m, old);
     }
     mark_opnd(s, o);
+}
+
+/* Packed weights of the part of the array that an instruction works with, which the next product with
+ * the same part finds ready. */
+static mm_strips *
+strips_of(engine *e, const insn *i)
+{
+    uint32_t part = i->group | (uint32_t)i->rows << 16 | (uint32_t)i->fn << 24;
+    if (e->strips_part != part)
+        e->strips.ready = false;
+    e->strips_part = part;
+    return &e->strips;
 }
 
 /* The product of a job straight into the destination where that can be, else by way of scratch. */
@@ -350,17 +391,18 @@ matmul_fp32(cps_sim *s, engine *e, insn *i, uint32_t n, unsigned region)
     const float *from = e->w[0] + (size_t)r0 * LANES + c0;
     size_t pitch, wpitch = LANES;
     const float *x = moving(s, &i->op[0], rows, &pitch), *w = from;
-    if (low || e->wmode == CPS_PE_FP32MODE_HIGH) {
+    for (unsigned k = 0; k < rows && low && all; k++)
+        all = s->wide->finite((const float *)((const uint8_t *)x + k * pitch), n);
+    mm_strips *strips = strips_of(e, i);
+    if ((low || e->wmode == CPS_PE_FP32MODE_HIGH) && !(all && strips->ready)) {
         for (unsigned k = 0; k < rows; k++, from += LANES)
             s->wide->split(from, low, s->row[1] + k * cols, cols);
         w = s->row[1];
         wpitch = cols;
     }
-    for (unsigned k = 0; k < rows && low && all; k++)
-        all = s->wide->finite((const float *)((const uint8_t *)x + k * pitch), n);
     if (all) {
-        mm_job j = {
-            .w = w, .wpitch = wpitch, .x = x, .xpitch = pitch, .rows = rows, .exact = true};
+        mm_job j = {.w = w, .wpitch = wpitch, .x = x, .xpitch = pitch, .rows = rows,
+                    .exact = true, .strips = strips};
         multiply(s, e, i, &j, region);
         return;
     }
@@ -390,16 +432,31 @@ transposed(cps_sim *s, const insn *i)
         open_region(s, o, F(CPS_F_S3D3_MM_psum_zero_region));
     int32_t *off = (int32_t *)s->row[7];
     for (unsigned m = 0; m < o->rows && may_be_fresh(s, o); m++) {
-        uint8_t *fresh = fresh_row(s, o, m);
         if (o->flat && !o->group && o->byte % 2 == 0) {
-            memset(fresh + o->byte / 2, 0, o->count * o->es / 2);
+            set_fresh(s, o, m, o->byte, (int64_t)o->count * o->es, false);
             continue;
         }
         offsets(s, o, m, off);
         for (uint32_t c = 0; c < o->count; c++)
-            memset(fresh + (o->byte + off[c]) / 2, 0, o->es / 2);
+            set_fresh(s, o, m, o->byte + off[c], o->es, false);
     }
     mark_opnd(s, o);
+}
+
+/* For each column of the moving operand the row of its only 1; false when a column is not so. */
+static bool
+moves_identity(cps_sim *s, const opnd *x, unsigned rows, uint8_t *sel)
+{
+    pieces p;
+    wide_side in = {.at = (uint8_t *)s->mm_x, .pitch = x->count * sizeof(float)};
+    if (x->flat && pieces_of(s, &p, NULL, x, NULL)) {
+        pieces_at(&p, 0);
+        in = p.side[1];
+    } else {
+        for (unsigned k = 0; k < rows; k++)
+            load_f32(s, x, k, s->mm_x + (size_t)k * x->count);
+    }
+    return s->wide->selector(&in, rows, x->count, sel);
 }
 
 static bool
@@ -409,24 +466,31 @@ transpose(cps_sim *s, engine *e, insn *i, uint32_t n)
     unsigned r0 = i->group & 0xFF, c0 = i->group >> 8, cols = i->fn, rows = i->rows;
     uint8_t sel[MM_COLS];
     uint32_t *out = s->mm_bits;
-    const float *w = e->w[0] + (size_t)r0 * LANES + c0;
-    cps_dtype from;
-    bool turned = s->wide->selector(s->mm_x, rows, n, n, sel);
-    if (turned && o->es == cps_dtype_bytes((cps_dtype)e->wdtype) && (o->es == 2 || o->es == 4)) {
-        // as below, in codes of one width
-        s->wide->turn(e->wbits + (size_t)r0 * LANES + c0, LANES, sel, n, cols, o->es, out);
-        for (unsigned m = 0; m < cols; m++)
-            store_raw(s, o, m, (const uint8_t *)out + (size_t)m * n * o->es);
+    wide_side w = {.at = (uint8_t *)(e->w[0] + (size_t)r0 * LANES + c0),
+                   .pitch = LANES * sizeof(float)};
+    const uint8_t *codes = e->wcodes + (size_t)r0 * WCODE_PITCH + c0 * sizeof(float);
+    cps_dtype from = (cps_dtype)e->wdtype;
+    unsigned es = cps_dtype_bytes(from), kept = CPS_MIN(es, 4u);
+    bool turned = moves_identity(s, x, rows, sel);
+    if (turned && o->es == es && (es == 2 || es == 4)) { // as below, in codes of one width
+        bool there = o->flat && !o->group && o->byte % es == 0;
+        uint8_t *to = there ? opnd_row(s, o, 0) : (uint8_t *)out;
+        size_t pitch = there ? PSUM_PITCH : (size_t)n * es;
+        s->wide->turn(codes, WCODE_PITCH, sel, n, cols, es, to, pitch);
+        for (unsigned m = 0; m < cols && !there; m++)
+            store_raw(s, o, m, to + m * pitch);
         transposed(s, i);
         return true;
     }
     if (turned) { // data stationary, identity moving
-        from = (cps_dtype)e->wdtype;
         for (unsigned m = 0; m < cols; m++) {
-            for (uint32_t c = 0; c < n; c++)
-                out[(size_t)m * n + c] = e->wbits[(size_t)(r0 + sel[c]) * LANES + c0 + m];
+            for (uint32_t c = 0; c < n; c++) {
+                uint32_t v = 0;
+                memcpy(&v, codes + (size_t)sel[c] * WCODE_PITCH + m * kept, kept);
+                out[(size_t)m * n + c] = v;
+            }
         }
-    } else if (s->wide->selector(w, rows, cols, LANES, sel)) { // identity stationary, data moving
+    } else if (s->wide->selector(&w, rows, cols, sel)) { // identity stationary, data moving
         from = (cps_dtype)x->dtype;
         for (unsigned m = 0; m < cols; m++) {
             load_raw(s, x, sel[m], s->raw);
@@ -477,7 +541,8 @@ exec_matmul(cps_sim *s, engine *e, insn *i)
                     .x = opnd_row(s, x, 0),
                     .xpitch = x->psum ? PSUM_PITCH : s->sbuf_pitch,
                     .bf16 = true,
-                    .rows = rows};
+                    .rows = rows,
+                    .strips = strips_of(e, i)};
         multiply(s, e, i, &j, region);
         return true;
     }
@@ -485,10 +550,10 @@ exec_matmul(cps_sim *s, engine *e, insn *i)
         matmul_fp32(s, e, i, n, region);
         return true;
     }
-    for (unsigned k = 0; k < rows; k++)
-        load_f32(s, x, k, s->mm_x + (size_t)k * per);
     if (i->rev)
         return transpose(s, e, i, n);
+    for (unsigned k = 0; k < rows; k++)
+        load_f32(s, x, k, s->mm_x + (size_t)k * per);
     // Weights row by row, packed [k][m]; a double row follows the first plane.
     float *w = s->row[1], *in = s->mm_x;
     unsigned planes = i->flag ? 2 : 1;

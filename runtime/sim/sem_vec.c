@@ -281,6 +281,37 @@ begin_acc(const engine *e, unsigned p, unsigned cmd, unsigned op, float seed)
                                                   : e->acc[p];
 }
 
+/* A step with a scalar and a sum or a largest value, over all partitions: results stay in fp32, so that what
+ * is folded is what was written. */
+static bool
+wide_cache_reduce(cps_sim *s, engine *e, const insn *i, const float *a, const float *seed)
+{
+    const opnd *o = &i->op[1];
+    pieces p;
+    wide_step step[LANES][2];
+    bool add = i->op1 == CPS_ALU_ADD;
+    if ((!add && i->op1 != CPS_ALU_MAX && i->op1 != CPS_ALU_MIN) || o->dtype != CPS_DT_FP32 ||
+        i->op0 == CPS_ALU_BYPASS || !pieces_of(s, &p, o, &i->op[0], NULL) || p.n != 1)
+        return false;
+    for (unsigned r = 0; r < i->rows; r++) {
+        if (!tile_step(i->op0, false, a[r], &step[r][0]) || a[r] != a[r])
+            return false;
+    }
+    pieces_at(&p, 0);
+    const wide_side *to = &p.side[0], *from = &p.side[1];
+    s->wide->steps[0][wide_kind(to, from)](to, from, from, (const wide_step(*)[2])step, 1, i->rows,
+                                           p.len);
+    for (unsigned r = 0; r < i->rows; r++) {
+        e->acc[r] = begin_acc(e, r, i->cmd, i->op1, seed[r]);
+        const float *v = (const float *)(const void *)(p.side[0].at + r * p.side[0].pitch);
+        if (!add)
+            e->acc[r] = alu_fold(s->wide, i->op1, e->acc[r], v, p.len);
+    }
+    if (add)
+        s->wide->sum(&p.side[0], e->acc, i->rows, p.len);
+    return true;
+}
+
 bool
 exec_cache_reduce(cps_sim *s, engine *e, insn *i)
 {
@@ -289,6 +320,8 @@ exec_cache_reduce(cps_sim *s, engine *e, insn *i)
     float a[LANES], b[LANES];
     scalar_f32(s, &i->sc[0], i->rows, a);
     scalar_f32(s, &i->sc[1], i->rows, b);
+    if (wide_cache_reduce(s, e, i, a, b))
+        return true;
     for (unsigned p = 0; p < i->rows; p++) {
         float *v = s->row[0];
         load_f32(s, x, p, v);

@@ -23,10 +23,8 @@ wide_of(unsigned op)
     }
 }
 
-/* An operator with a scalar as a multiplication and an addition, of which one changes nothing: v - a is
- * v * 1 + -a, a - v is v * -1 + a. */
-static bool
-as_step(unsigned op, bool swapped, float a, wide_step *out)
+bool
+tile_step(unsigned op, bool swapped, float a, wide_step *out)
 {
     *out = (wide_step){1, -0.0f};
     switch (op) {
@@ -54,7 +52,7 @@ steps_of(const insn *i, const float *a, const float *b, unsigned n, wide_step (*
     *two = false;
     for (unsigned r = 0; r < n; r++) {
         wide_step *t = step[r];
-        if (!as_step(i->op0, i->rev & 1, a[r], &t[0]) || !as_step(i->op1, i->rev & 2, b[r], &t[1]) ||
+        if (!tile_step(i->op0, i->rev & 1, a[r], &t[0]) || !tile_step(i->op1, i->rev & 2, b[r], &t[1]) ||
             a[r] != a[r] || b[r] != b[r])
             return false;
         if (t[0].add == 0 && signbit(t[0].add) && t[1].mul == 1) { // a product, then a sum

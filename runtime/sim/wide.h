@@ -16,6 +16,9 @@ typedef struct wide_side {
 /* Operators of pairs; others are not done here. */
 typedef enum wide_op { WIDE_ADD, WIDE_SUB, WIDE_MUL, WIDE_MAX, WIDE_MIN, WIDE_OPS } wide_op;
 
+/* Functions of wide.act. */
+typedef enum wide_act { WIDE_EXP, WIDE_SQUARE, WIDE_PASS } wide_act;
+
 /* v * mul + add, each rounded; 1 and -0 leave every v as it is. */
 typedef struct wide_step {
     float mul, add;
@@ -48,17 +51,19 @@ typedef struct wide_loops {
     bool (*top)(const wide_side *a, bool least, float *out, size_t n);
     /* (float)exp(x): the same bits as the library's, rounded once. */
     void (*exp)(const float *in, float *out, size_t n);
+    /* o = f(a * scale[row] + bias[row]), each step rounded; where there is acc, acc[row] += the fp32
+     * values of the row in order. */
+    void (*act)(wide_act f, const wide_side *o, const wide_side *a, const float *scale,
+                const float *bias, float *acc, unsigned rows, size_t n);
     /* in * mul, then + add, each rounded. */
     void (*affine)(const float *in, float mul, float add, float *out, size_t n);
-    /* Raw codes of `es` bytes (1, 2 or 4) zero-extended. */
-    void (*words)(const void *in, unsigned es, uint32_t *out, size_t n);
-    /* For each of n columns of x [rows][n], `pitch` floats apart: the row of its single 1, all others being
-     * 0; false when a column is not so. */
-    bool (*selector)(const float *x, unsigned rows, size_t n, size_t pitch, uint8_t *sel);
-    /* out[m][c] = in[sel[c]][m], m < cols, c < n: words that hold codes of `es` bytes (2 or 4), to such
-     * codes. */
-    void (*turn)(const uint32_t *in, size_t pitch, const uint8_t *sel, size_t n, unsigned cols,
-                 unsigned es, void *out);
+    /* For each of n columns of x: the row of its single 1, all others being 0; false when a column is not
+     * so. */
+    bool (*selector)(const wide_side *x, unsigned rows, size_t n, uint8_t *sel);
+    /* out[m][c] = in[sel[c]][m], m < cols, c < n: codes of `es` bytes (2 or 4), rows a pitch in
+     * bytes apart. No `sel`: sel[c] is c. */
+    void (*turn)(const uint8_t *in, size_t pitch, const uint8_t *sel, size_t n, unsigned cols,
+                 unsigned es, uint8_t *out, size_t opitch);
     /* The upper 12 bits of each significand, or the exact rest; of what is not finite itself and 0. */
     void (*split)(const float *in, bool low, float *out, size_t n);
     bool (*finite)(const float *in, size_t n); /* all of them */

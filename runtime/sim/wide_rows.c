@@ -305,9 +305,9 @@ affine(const float *in, float mul, float add, float *out, size_t n)
 enum { TOGETHER = 16, PART = 64 };
 
 #if defined(__AVX512F__)
-/* Column k of 16 rows in vector k. */
+/* Word k of 16 rows, `pitch` bytes apart, in vector k. */
 INLINE void
-turn16(const float *in, size_t pitch, __m512 t[16])
+turn16(const uint8_t *in, size_t pitch, __m512 t[16])
 {
     __m512 a[16], b[16];
 #pragma GCC unroll 16
@@ -342,27 +342,72 @@ turn16(const float *in, size_t pitch, __m512 t[16])
 }
 #endif
 
-/* 16 rows of n <= PART values, `pitch` floats apart. */
-INLINE void
-sum16(const float *x, size_t pitch, float *acc, size_t n)
+#if defined(__AVX512F__)
+/* A vector's worth of columns of 16 rows: 16 values each, or 32 codes, of which a word holds two. */
+INLINE __m512
+sum_words(const uint8_t *x, size_t pitch, const bool bf16, __m512 s)
+{
+    __m512 t[16];
+    turn16(x, pitch, t);
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; i++) {
+        __m512i v = _mm512_castps_si512(t[i]);
+        if (bf16)
+            s = _mm512_add_ps(_mm512_add_ps(s, even(v)), odd(v));
+        else
+            s = _mm512_add_ps(s, t[i]);
+    }
+    return s;
+}
+#endif
+
+/* Whole vectors of 16 or (`two`) 32 rows: while the sums of one half wait for one another, the other half is
+ * turned. How many columns were added. */
+INLINE size_t
+sum_vectors(const uint8_t *x, size_t pitch, const bool bf16, float *acc, size_t n, const bool two)
 {
     size_t k = 0;
 #if defined(__AVX512F__)
-    __m512 s = _mm512_loadu_ps(acc);
-    for (; k + 16 <= n; k += 16) {
-        __m512 t[16];
-        turn16(x + k, pitch, t);
-#pragma GCC unroll 16
-        for (int i = 0; i < 16; i++)
-            s = _mm512_add_ps(s, t[i]);
+    const uint8_t *y = x + TOGETHER * pitch;
+    __m512 s = _mm512_loadu_ps(acc), t = two ? _mm512_loadu_ps(acc + TOGETHER) : s;
+    for (size_t per = bf16 ? 32 : 16; k + per <= n; k += per, x += 64, y += 64) {
+        s = sum_words(x, pitch, bf16, s);
+        if (two)
+            t = sum_words(y, pitch, bf16, t);
     }
     _mm512_storeu_ps(acc, s);
+    if (two)
+        _mm512_storeu_ps(acc + TOGETHER, t);
+#else
+    (void)x;
+    (void)pitch;
+    (void)bf16;
+    (void)acc;
+    (void)n;
+    (void)two;
 #endif
-    float a[TOGETHER];
+    return k;
+}
+
+/* 16 rows from column k on, part by part in fp32. */
+INLINE void
+sum_parts(const uint8_t *x, size_t pitch, bool bf16, float *acc, size_t k, size_t n)
+{
+    float part[TOGETHER * PART], a[TOGETHER];
     memcpy(a, acc, sizeof a);
-    for (; k < n; k++) {
-        for (unsigned r = 0; r < TOGETHER; r++)
-            a[r] += x[r * pitch + k];
+    for (; k < n; k += PART) {
+        size_t some = n - k < PART ? n - k : PART;
+        for (unsigned i = 0; i < TOGETHER; i++) {
+            const uint8_t *row = x + i * pitch;
+            if (bf16)
+                from_bf16((const uint16_t *)(const void *)row + k, part + i * PART, some);
+            else
+                memcpy(part + i * PART, row + k * sizeof *part, some * sizeof *part);
+        }
+        for (size_t j = 0; j < some; j++) {
+            for (unsigned i = 0; i < TOGETHER; i++)
+                a[i] += part[i * PART + j];
+        }
     }
     memcpy(acc, a, sizeof a);
 }
@@ -371,20 +416,16 @@ static void
 sum(const wide_side *a, float *acc, unsigned rows, size_t n)
 {
     unsigned r = 0;
-    for (; r + TOGETHER <= rows; r += TOGETHER) {
-        uint8_t *row = a->at + r * a->pitch;
-        if (!a->bf16 && a->pitch % 4 == 0) {
-            sum16((const float *)(const void *)row, a->pitch / 4, acc + r, n);
-            continue;
-        }
-        float part[TOGETHER * PART];
-        for (size_t k = 0; k < n; k += PART) {
-            size_t some = n - k < PART ? n - k : PART;
-            for (unsigned i = 0; i < TOGETHER; i++)
-                from_bf16((const uint16_t *)(const void *)(row + i * a->pitch) + k, part + i * PART,
-                          some);
-            sum16(part, PART, acc + r, some);
-        }
+    for (unsigned step; r + TOGETHER <= rows; r += step) {
+        const uint8_t *row = a->at + r * a->pitch;
+        bool two = r + 2 * TOGETHER <= rows;
+        step = two ? 2 * TOGETHER : TOGETHER;
+        size_t k = a->bf16 ? (two ? sum_vectors(row, a->pitch, true, acc + r, n, true)
+                                  : sum_vectors(row, a->pitch, true, acc + r, n, false))
+                           : (two ? sum_vectors(row, a->pitch, false, acc + r, n, true)
+                                  : sum_vectors(row, a->pitch, false, acc + r, n, false));
+        for (unsigned h = 0; h < step && k < n; h += TOGETHER)
+            sum_parts(row + h * a->pitch, a->pitch, a->bf16, acc + r + h, k, n);
     }
     for (; r < rows; r++) {
         const void *row = a->at + r * a->pitch;
@@ -487,64 +528,243 @@ exp_row(const float *in, float *out, size_t n)
     }
 }
 
-/* ---- raw codes, searches ---- */
+/* ---- activations ---- */
 
-static void
-words(const void *in, unsigned es, uint32_t *out, size_t n)
+#if defined(__AVX512F__)
+enum { CHAINS = 8 }; /* vectors of binary64 that go on side by side: a step waits for the one before */
+
+/* exp of 8 CHAINS values, as exp_row has it where nothing is in doubt. */
+INLINE void
+exp_chains(const float *x, __m512d q[CHAINS])
 {
-    const uint8_t *b = in;
-    const uint16_t *h = in;
-    if (es == 4)
-        memcpy(out, in, n * 4);
-    else if (es == 2)
-        LOOP (size_t k = 0; k < n; k++)
-            out[k] = h[k];
-    else
-        LOOP (size_t k = 0; k < n; k++)
-            out[k] = b[k];
+#define CHAIN _Pragma("GCC unroll 8") for (int c = 0; c < CHAINS; c++)
+    const __m512d magic = _mm512_set1_pd(0x1.8p52), log2e = _mm512_set1_pd(0x1.71547652b82fep0);
+    const __m512d ln2 = _mm512_set1_pd(-0x1.62e42fefa39efp-1);
+    __m512d v[CHAINS], t[CHAINS], r[CHAINS];
+    __m512i e[CHAINS];
+    CHAIN v[c] = _mm512_cvtps_pd(_mm256_loadu_ps(x + 8 * c));
+    CHAIN t[c] = _mm512_fmadd_pd(v[c], log2e, magic);
+    CHAIN r[c] = _mm512_fmadd_pd(_mm512_sub_pd(t[c], magic), ln2, v[c]);
+    CHAIN e[c] = _mm512_slli_epi64(_mm512_castpd_si512(t[c]), 52);
+    CHAIN q[c] = _mm512_fmadd_pd(_mm512_set1_pd(poly[8]), r[c], _mm512_set1_pd(poly[7]));
+#pragma GCC unroll 8
+    for (int d = 6; d >= 0; d--)
+        CHAIN q[c] = _mm512_fmadd_pd(q[c], r[c], _mm512_set1_pd(poly[d]));
+    CHAIN q[c] = _mm512_castsi512_pd(_mm512_add_epi64(_mm512_castpd_si512(q[c]), e[c]));
 }
+
+/* exp of n values, n a multiple of BLOCK. */
+INLINE void
+exp_blocks(const float *x, float *y, size_t n)
+{
+    const __m512i half = _mm512_set1_epi32((1 << 15) - (1 << 28));
+    const __m512i edge = _mm512_set1_epi32((int)bits(87.0f)), sure = _mm512_set1_epi32(1 << 19);
+    for (size_t b = 0; b < n; b += BLOCK) {
+        __m512i least = _mm512_set1_epi32(-1), far = _mm512_setzero_si512();
+        for (size_t k = b; k < b + BLOCK; k += 8 * CHAINS) {
+            __m512d q[CHAINS];
+            exp_chains(x + k, q);
+            CHAIN _mm256_storeu_ps(y + k + 8 * c, _mm512_cvtpd_ps(q[c]));
+#pragma GCC unroll 4
+            for (int c = 0; c < CHAINS; c += 2) { // what near_middle looks at, of two vectors at once
+                __m512 e = _mm512_castpd_ps(q[c]), o = _mm512_castpd_ps(q[c + 1]);
+                __m512i low = _mm512_castps_si512(_mm512_shuffle_ps(e, o, 0x88));
+                least = _mm512_min_epu32(least, _mm512_slli_epi32(_mm512_add_epi32(low, half), 3));
+                __m512i v = _mm512_loadu_si512(x + k + 8 * c);
+                far = _mm512_max_epu32(far, _mm512_and_si512(v, _mm512_set1_epi32(0x7FFFFFFF)));
+            }
+        }
+        if (_mm512_cmplt_epu32_mask(least, sure) | _mm512_cmpgt_epu32_mask(far, edge))
+            exp_row(x + b, y + b, BLOCK);
+    }
+}
+#undef CHAIN
+#else
+#define exp_blocks exp_row
+#endif
+
+/* `some` values of a row times `mul` plus `add`, each rounded. */
+INLINE void
+affine_in(const void *in, bool bf16, float mul, float add, float *x, const size_t some)
+{
+    const uint16_t *h = in;
+    if (!bf16) {
+        affine(in, mul, add, x, some);
+        return;
+    }
+    LOOP (size_t k = 0; k < some; k++) {
+        float m = get_b(h[k]) * mul;
+        x[k] = m + add;
+    }
+}
+
+enum { HIGH = TOGETHER, WIDTH = 2 * BLOCK }; /* of a block: rows, columns */
+
+/* The next block of a row of `es`-byte elements: so many rows are too many streams for the processor to
+ * foresee. */
+INLINE void
+soon(const uint8_t *p, const size_t es)
+{
+    for (size_t b = WIDTH * es; b < 2 * WIDTH * es; b += 64)
+        __builtin_prefetch(p + b);
+}
+
+INLINE void
+square(const float *x, float *y, size_t n)
+{
+    LOOP (size_t k = 0; k < n; k++)
+        y[k] = x[k] * x[k];
+}
+
+/* Blocks of HIGH rows by WIDTH columns, which stay in the first cache. */
+static void
+act(wide_act f, const wide_side *o, const wide_side *a, const float *scale, const float *bias,
+    float *acc, unsigned rows, size_t n)
+{
+    float x[HIGH * WIDTH] = {0}, y[HIGH * WIDTH];
+    size_t es = a->bf16 ? 2 : 4, to_es = o->bf16 ? 2 : 4;
+    for (unsigned from = 0; from < rows; from += HIGH) {
+        unsigned some = rows - from < HIGH ? rows - from : HIGH;
+        for (size_t k = 0; k < n; k += WIDTH) {
+            size_t part = n - k < WIDTH ? n - k : WIDTH;
+            for (unsigned r = 0; r < some; r++) {
+                const uint8_t *in = a->at + (from + r) * a->pitch + k * es;
+                float mul = scale[from + r], add = bias[from + r];
+                soon(in, a->bf16 ? 2 : 4);
+                if (part == WIDTH)
+                    affine_in(in, a->bf16, mul, add, x + r * WIDTH, WIDTH);
+                else
+                    affine_in(in, a->bf16, mul, add, x + r * WIDTH, part);
+            }
+            if (f == WIDE_EXP)
+                exp_blocks(x, y, (size_t)some * WIDTH);
+            else if (f == WIDE_SQUARE)
+                square(x, y, (size_t)some * WIDTH);
+            else
+                memcpy(y, x, (size_t)some * WIDTH * sizeof *y);
+            for (unsigned r = 0; r < some; r++) {
+                uint8_t *to = o->at + (from + r) * o->pitch + k * to_es;
+                soon(to, o->bf16 ? 2 : 4);
+                if (!o->bf16 && part == WIDTH)
+                    memcpy(to, y + r * WIDTH, WIDTH * sizeof *y);
+                else if (!o->bf16)
+                    memcpy(to, y + r * WIDTH, part * sizeof *y);
+                else
+                    to_bf16(y + r * WIDTH, (uint16_t *)(void *)to, part);
+            }
+            wide_side block = {.at = (uint8_t *)y, .pitch = WIDTH * sizeof *y};
+            if (acc)
+                sum(&block, acc + from, some, part);
+        }
+    }
+}
+
+/* ---- transposes, searches ---- */
+
+/* `some` columns from c on: how often a 1 stands in each and where, whatever else there is. */
+#define SELECTOR(in, one)                                                                      \
+    INLINE bool choose_##in(const wide_side *x, unsigned rows, size_t c, const size_t some,    \
+                            uint8_t *sel)                                                      \
+    {                                                                                          \
+        CODE_##in count[BLOCK] = {0}, at[BLOCK] = {0}, other[BLOCK] = {0}, bad = 0;            \
+        for (unsigned k = 0; k < rows; k++) {                                                  \
+            const CODE_##in *v = (const CODE_##in *)(const void *)(x->at + k * x->pitch) + c;  \
+            LOOP (size_t j = 0; j < some; j++) {                                               \
+                CODE_##in is = v[j] == (one) ? (CODE_##in)-1 : 0;                              \
+                count[j] -= is;                                                                \
+                at[j] |= is & (CODE_##in)k;                                                    \
+                other[j] |= (CODE_##in)(v[j] << 1) & (CODE_##in)~is;                           \
+            }                                                                                  \
+        }                                                                                      \
+        for (size_t j = 0; j < some; j++) {                                                    \
+            bad |= other[j] | (count[j] ^ 1);                                                  \
+            sel[c + j] = (uint8_t)at[j];                                                       \
+        }                                                                                      \
+        return !bad;                                                                           \
+    }                                                                                          \
+                                                                                               \
+    static bool selector_##in(const wide_side *x, unsigned rows, size_t n, uint8_t *sel)       \
+    {                                                                                          \
+        size_t c = 0;                                                                          \
+        bool ok = true;                                                                        \
+        for (; ok && c + BLOCK <= n; c += BLOCK)                                               \
+            ok = choose_##in(x, rows, c, BLOCK, sel);                                          \
+        return ok && (c == n || choose_##in(x, rows, c, n - c, sel));                          \
+    }
+#define CODE_f uint32_t
+#define CODE_b uint16_t
+SELECTOR(f, 0x3F800000u)
+SELECTOR(b, 0x3F80u)
 
 static bool
-selector(const float *x, unsigned rows, size_t n, size_t pitch, uint8_t *sel)
+selector(const wide_side *x, unsigned rows, size_t n, uint8_t *sel)
 {
-    for (size_t c = 0; c < n; c += BLOCK) {
-        size_t some = n - c < BLOCK ? n - c : BLOCK;
-        uint32_t count[BLOCK] = {0}, at[BLOCK] = {0}, other = 0;
-        for (unsigned k = 0; k < rows; k++) {
-            const float *v = x + k * pitch + c;
-            for (size_t j = 0; j < some; j++) {
-                bool one = v[j] == 1.0f;
-                count[j] += one;
-                at[j] = one ? k : at[j];
-                other |= v[j] != 0 && !one;
-            }
-        }
-        for (size_t j = 0; j < some; j++) {
-            other |= count[j] != 1;
-            sel[c + j] = (uint8_t)at[j];
-        }
-        if (other)
-            return false;
+    return x->bf16 ? selector_b(x, rows, n, sel) : selector_f(x, rows, n, sel);
+}
+
+typedef uint16_t half8 __attribute__((vector_size(16), aligned(2), may_alias));
+
+/* Vectors of the lower and of the upper half pair up, element by element: after three rounds rows are
+ * columns. */
+#define ROUND(half, x, y)                                                                      \
+    _Pragma("GCC unroll 4") for (int i = 0; i < (half); i++)                                   \
+    {                                                                                          \
+        y[2 * i] = __builtin_shufflevector(x[i], x[i + (half)], 0, 8, 1, 9, 2, 10, 3, 11);     \
+        y[2 * i + 1] =                                                                         \
+            __builtin_shufflevector(x[i], x[i + (half)], 4, 12, 5, 13, 6, 14, 7, 15);          \
     }
-    return true;
+
+/* Columns of eight rows of eight codes, `opitch` bytes apart. */
+INLINE void
+turn8(const uint8_t *const row[8], size_t at, uint8_t *out, size_t opitch)
+{
+    half8 a[8], b[8];
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++)
+        a[i] = *(const half8 *)(const void *)(row[i] + at);
+    ROUND(4, a, b)
+    ROUND(4, b, a)
+    ROUND(4, a, b)
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++)
+        *(half8 *)(void *)(out + i * opitch) = b[i];
+}
+
+/* The same of eight rows of four codes. */
+INLINE void
+turn4(const uint8_t *const row[8], size_t at, uint8_t *out, size_t opitch)
+{
+    half8 a[4], b[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        memcpy(&a[i], row[2 * i] + at, 8);
+        memcpy((uint8_t *)&a[i] + 8, row[2 * i + 1] + at, 8);
+    }
+    ROUND(2, a, b)
+    ROUND(2, b, a)
+    ROUND(2, a, b)
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++)
+        *(half8 *)(void *)(out + i * opitch) = b[i];
 }
 
 static void
-turn(const uint32_t *in, size_t pitch, const uint8_t *sel, size_t n, unsigned cols, unsigned es,
-     void *out)
+turn(const uint8_t *in, size_t pitch, const uint8_t *sel, size_t n, unsigned cols, unsigned es,
+     uint8_t *out, size_t opitch)
 {
-    uint16_t *half = out;
-    uint32_t *word = out;
-    for (unsigned m = 0; m < cols; m += TOGETHER) {
-        unsigned some = cols - m < TOGETHER ? cols - m : TOGETHER;
-        for (size_t c = 0; c < n; c++) {
-            const uint32_t *row = in + sel[c] * pitch + m;
-            for (unsigned j = 0; j < some; j++) {
-                if (es == 2)
-                    half[(m + j) * n + c] = (uint16_t)row[j];
-                else
-                    word[(m + j) * n + c] = row[j];
-            }
+    for (size_t c = 0; c < n; c += 8) {
+        const uint8_t *row[8];
+        size_t some = n - c < 8 ? n - c : 8;
+        for (size_t j = 0; j < some; j++)
+            row[j] = in + (sel ? sel[c + j] : c + j) * pitch;
+        unsigned m = 0;
+        for (; es == 2 && some == 8 && m + 8 <= cols; m += 8)
+            turn8(row, m * 2, out + m * opitch + c * 2, opitch);
+        for (; es == 2 && some == 8 && m + 4 <= cols; m += 4)
+            turn4(row, m * 2, out + m * opitch + c * 2, opitch);
+        for (; m < cols; m++) {
+            for (size_t j = 0; j < some; j++)
+                memcpy(out + m * opitch + (c + j) * es, row[j] + m * es, es == 2 ? 2 : 4);
         }
     }
 }
@@ -603,8 +823,8 @@ const wide_loops WIDE = {
     .sum = sum,
     .top = top,
     .exp = exp_row,
+    .act = act,
     .affine = affine,
-    .words = words,
     .selector = selector,
     .turn = turn,
     .split = split,

@@ -262,9 +262,114 @@ rows(const wide_loops *w)
     CHECK_INT(bad, 0);
 }
 
-int
-main(void)
+/* ---- activations, transposes ---- */
+
+static float
+value_of(wide_act f, float x)
 {
+    return f == WIDE_EXP ? (float)exp((double)x) : f == WIDE_SQUARE ? x * x : x;
+}
+
+static void
+activations(const wide_loops *w)
+{
+    static float fo[ROWS * N];
+    static uint16_t ho[ROWS * N];
+    unsigned bad = 0;
+    for (int t = 0; t < 12; t++) {
+        wide_side a = side(t & 1, fa, ha), o = side(t & 2, fo, ho);
+        wide_act f = (wide_act)(t / 4);
+        float scale[ROWS], bias[ROWS], acc[ROWS];
+        for (unsigned r = 0; r < ROWS; r++) {
+            scale[r] = r % 5 ? (float)r * 0.25f : any();
+            bias[r] = r % 7 ? -(float)r : any();
+            acc[r] = (float)r;
+        }
+        w->act(f, &o, &a, scale, bias, acc, ROWS, N);
+        for (unsigned r = 0; r < ROWS; r++) {
+            float s = (float)r;
+            for (size_t k = 0; k < N; k++) {
+                float x = at(&a, r, k) * scale[r];
+                x = x + bias[r];
+                float y = value_of(f, x);
+                s += y;
+                bad += !same(at(&o, r, k), rounded(y, o.bf16));
+            }
+            bad += !same(acc[r], s);
+        }
+    }
+    CHECK_INT(bad, 0);
+}
+
+static void
+transposes(const wide_loops *w)
+{
+    enum { R = 90, C = 77 };
+    static uint32_t in[R * C], out[C * R], words[R * C];
+    static uint8_t sel[R], from[R];
+    unsigned bad = 0;
+    for (unsigned es = 2; es <= 4; es += 2) {
+        for (int i = 0; i < R * C; i++)
+            in[i] = word();
+        for (int i = 0; i < R; i++)
+            sel[i] = (uint8_t)(word() % R);
+        for (int given = 0; given < 2; given++) {
+            w->turn((const uint8_t *)in, C * es, given ? sel : NULL, R, C, es, (uint8_t *)out, R * es);
+            for (unsigned c = 0; c < R; c++)
+                for (unsigned m = 0; m < C; m++)
+                    bad += memcmp((uint8_t *)out + (m * R + c) * es,
+                                  (uint8_t *)in + ((given ? sel[c] : c) * C + m) * es, es) != 0;
+        }
+        // ones where sel says, and what spoils a column: a second 1, another number, none
+        wide_side x = {.at = (uint8_t *)words, .pitch = R * es, .bf16 = es == 2};
+        for (int spoilt = 0; spoilt < 4; spoilt++) {
+            uint32_t one = es == 2 ? 0x3F80 : 0x3F800000, zero = es == 2 ? 0x8000 : 0x80000000;
+            uint32_t odd = spoilt == 1 ? one : spoilt == 2 ? 1 : zero;
+            memset(words, 0, sizeof words);
+            for (unsigned c = 0; c < R; c++)
+                memcpy((uint8_t *)words + (sel[c] % C * R + c) * es, &one, es);
+            unsigned c = word() % R, k = spoilt == 3 ? sel[c] % C : (sel[c] + 1u) % C % C;
+            if (k == sel[c] % C && spoilt != 3)
+                k = (k + 1) % C;
+            memcpy((uint8_t *)words + (k * R + c) * es, &odd, es);
+            bool ok = w->selector(&x, C, R, from);
+            bad += ok != (spoilt == 0);
+            for (unsigned j = 0; j < R && ok; j++)
+                bad += from[j] != sel[j] % C;
+        }
+    }
+    CHECK_INT(bad, 0);
+}
+
+/* exp of every fp32 code from `first` on in steps. */
+static void
+every_exp(const wide_loops *w, uint64_t first, uint64_t step)
+{
+    enum { MANY = 4096 };
+    static float in[MANY], out[MANY], scale[1] = {1}, bias[1] = {-0.0f};
+    uint64_t bad = 0;
+    for (uint64_t c = first; c < (uint64_t)1 << 32;) {
+        unsigned n = 0;
+        for (; n < MANY && c < (uint64_t)1 << 32; n++, c += step)
+            in[n] = cps_bits_f32((uint32_t)c);
+        wide_side a = {(uint8_t *)in, 0, false}, o = {(uint8_t *)out, 0, false};
+        w->act(WIDE_EXP, &o, &a, scale, bias, NULL, 1, n);
+        for (unsigned k = 0; k < n; k++)
+            bad += !same(out[k], (float)exp((double)in[k]));
+    }
+    CHECK_INT(bad, 0);
+}
+
+/* With `exp` only exp is looked at, of all 2^32 numbers: minutes. */
+int
+main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "exp") == 0) {
+        for (int level = 0; level < 3; level++)
+            if (wide_at(level))
+                every_exp(wide_at(level), 0, 1);
+        return CHECK_DONE();
+    }
     for (int i = 0; i < ROWS * N; i++) {
         fa[i] = any();
         fb[i] = any();
@@ -278,6 +383,9 @@ main(void)
             continue;
         elements(w);
         rows(w);
+        activations(w);
+        transposes(w);
+        every_exp(w, (unsigned)level, 65521);
     }
     CHECK(wide_best() != NULL);
     return CHECK_DONE();
