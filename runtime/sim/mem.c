@@ -2,7 +2,8 @@
  * into contiguous elements (converted to fp32 where arithmetic wants that) and scattered back.
  *
  * Memory that nothing has written holds all ones (NaN in every float type), and a shadow byte
- * per byte says whether it was written since the run began. */
+ * per byte says whether it was written since the run began. SBUF gets its ones block by block, when
+ * something reads a block or writes a part of it. */
 #include "runtime/sim/machine.h"
 
 #include <sys/mman.h>
