@@ -190,22 +190,9 @@ cps_tr_reg_binary(cps_tracer *t, cps_ast_bin op, cps_cv a, cps_cv b, cps_span at
     case CPS_BIN_MUL:
         op0 = CPS_ALU_MULT;
         break;
-    case CPS_BIN_BAND:
-        op0 = CPS_ALU_BITWISE_AND;
-        break;
-    case CPS_BIN_BOR:
-        op0 = CPS_ALU_BITWISE_OR;
-        break;
-    case CPS_BIN_SHL:
-        op0 = CPS_ALU_LOGICAL_SHIFT_LEFT;
-        break;
-    case CPS_BIN_SHR:
-        op0 = CPS_ALU_LOGICAL_SHIFT_RIGHT;
-        break;
     default:
-        return cps_eval_error(
-            &t->ev, CPS_E2305, at,
-            "registers know + - *, shifts, & and |, and comparisons in `when`");
+        return cps_eval_error(&t->ev, CPS_E2305, at,
+                              "registers know + - *, and comparisons in `when`");
     }
     cps_toper p, q;
     if (!cps_tr_reg_operand(t, a, at, &p) || !cps_tr_reg_operand(t, b, at, &q))
