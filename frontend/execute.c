@@ -2,6 +2,7 @@
 #include "frontend/execute.h"
 #include "frontend/debug.h"
 #include "frontend/views.h"
+#include "lower/lower.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +17,32 @@ cps_io_values(cps_arena *a, const cps_io *io)
     double *v = cps_arena_raw(a, (size_t)n * sizeof *v + 1);
     cps_to_f64_n(io->type.dtype, io->data, v, (size_t)n);
     return v;
+}
+
+typedef struct caller {
+    cps_cli *c;
+    const cps_func *f;
+    bool fp32;
+} caller;
+
+// The calls of a lowered graph: what the registry's operator computes.
+static bool
+evaluate_call(void *user, cps_arena *a, const cps_node *n, const cps_tensor *in, cps_tensor *out, cps_diags *d)
+{
+    const caller *w = user;
+    cps_registry *r = cps_cli_registry(w->c);
+    cps_lower_opts o = {.registry = r};
+    cps_instance i;
+    cps_tensor given[CPS_MAX_OPERANDS];
+    int k = 0;
+    if (!r || !cps_lower_instance(&o, a, w->f, n, &i, d))
+        return false;
+    for (int q = 0; q < n->nin; q++)
+        if (n->in[q])
+            given[k++] = in[q];
+    cps_module *m = cps_module_new(a, n->callee);
+    cps_func *body = r->body(r->self, m, &i, d);
+    return body && cps_ir_eval(a, m, body, given, out, &(cps_eval_opts){.fp32 = w->fp32, .threads = 1}, d);
 }
 
 bool
@@ -46,7 +73,8 @@ cps_execute_ref(cps_cli *c, const cps_module *m, const cps_func *f, const cps_io
     }
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     bool ok = true;
-    cps_eval_opts o = {.fp32 = fp32};
+    caller w = {.c = c, .f = f, .fp32 = fp32};
+    cps_eval_opts o = {.fp32 = fp32, .call = evaluate_call, .user = &w};
     o.threads = (int)cps_cli_int(c, CPS_OPT_THREADS, cpus > 0 ? cpus : 1, 1, 256, &ok);
     if (!ok || !cps_ir_eval(c->arena, m, &g, ti, to, &o, c->diags))
         return false;

@@ -145,8 +145,15 @@ is_wide(cps_dtype t)
     return t == CPS_DT_I64 || t == CPS_DT_U64;
 }
 
-// What reads a 64-bit input reads a 32-bit copy of it; casts read it themselves. The indices of
-// a sort are i64 by definition: what reads them gets a cast too.
+// Casts read 64-bit inputs themselves, and so does a call that was lowered before: its leaf was taken for them.
+static bool
+reads_wide(const cps_node *n)
+{
+    return n->op == CPS_OP_CAST || (n->op == CPS_OP_CALL && (n->pick || strcmp(n->callee, "cast") == 0));
+}
+
+// What else reads a 64-bit input reads a 32-bit copy of it. The indices of a sort are i64 by definition: what reads
+// them gets a cast too.
 static bool
 cast_borders(cps_rw *w, const cps_node *n)
 {
@@ -155,8 +162,7 @@ cast_borders(cps_rw *w, const cps_node *n)
     for (int i = 0; i < n->nin; i++) {
         cps_val v = n->in[i];
         in[i] = v ? cps_rw_new(w, v) : 0;
-        if (!v || w->old->vals.data[v].def || !is_wide(cps_rw_type(w, v)->dtype) ||
-            n->op == CPS_OP_CAST)
+        if (!v || w->old->vals.data[v].def || !is_wide(cps_rw_type(w, v)->dtype) || reads_wide(n))
             continue;
         in[i] = cps_b_cast(&w->b, in[i], CPS_DT_I32); // equal ones become one
         found = true;
