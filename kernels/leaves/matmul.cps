@@ -77,6 +77,10 @@ fn load_strip(xt, x, mb, kb, ahead = 3) {
     }
 }
 
+fn by_queue(to, from, q) {
+    if (q == 0) { to <- from on sp; } else { if (q == 1) { to <- from on act; } else { to <- from on pool; } }
+}
+
 // All of PSUM accumulates: MB row tiles of x meet w in rows as wide as the other banks allow. So w streams past in long
 // rows, slower than memory can give it, x is read once, and w too where all of it has room; the banks end one after the other.
 leaf matmul_banks for matmul on trn1, trn2, trn3 {
@@ -95,6 +99,7 @@ leaf matmul_banks for matmul on trn1, trn2, trn3 {
     let NB = min(side * NT, N);
     let KB = max(1, (M <= 128 ? 2 : 8) / size);                 // k tiles of a load: about 1 MiB
     let folds = ceil_div(K, 128);
+    let small = x.inner == 0 && M <= MB * 128 && N <= NB && folds <= 2 * KB && 128 * (M + N) * size <= 196608;   // a queue starts loads slower than these move
     let rest = 2 * folds * min(MB * 128, M) * size + (OB + 2) * NB * bytes(y.dtype) + (few ? K : direct ? 0 : XB * KB * 128) * size + 2048;
     let keep = M > MB * 128 && rest + folds * N * size <= sbuf.partition;   // w stays on chip
     where rest + (keep ? folds * N : WB * KB * NB) * size <= sbuf.partition : "two strips of 128*MB rows of x must fit one partition beside w";
@@ -122,7 +127,16 @@ leaf matmul_banks for matmul on trn1, trn2, trn3 {
             psum acc[min(M, 128), ceil_div(mb.size, 128), side, 512]: fp32 bufs (direct ? 8 : 6) / (MB * side);
             for kb in tiles(K, KB * 128) {
                 if (!keep) { sbuf ws[kb by 128, nb]: w.dtype bufs WB; let wt = ws; } else { let wt = wk; }
-                if (mb.first && nb.first) {                     // the first products wait for a tile each, not for a group
+                if (small) {                                    // three queues in turn start them
+                    for k in tiles(kb, 128) {
+                        let at = 2 * k.start / 128;
+                        by_queue(xt[k, mb], x[mb, k]', at % 3);
+                        by_queue(wt[k, nb], w[k, nb], (at + 1) % 3);
+                        for m in tiles(mb, 128), n in tiles(nb, NT) {
+                            acc[0:m.size, m.index, n.index, 0:n.size] += xt[k, m]' @ wt[k, n];
+                        }
+                    }
+                } else if (mb.first && nb.first) {              // the first products wait for a tile each, not for a group
                     for k in tiles(kb, 128) {
                         if (!few) { load_strip(xt, x, mb, k, XB); }
                         wt[k, nb] <- w[k, nb];
