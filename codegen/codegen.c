@@ -80,6 +80,7 @@ keep(cps_arena *a, const cps_kbin *k)
 static bool
 tile(cps_cg *g, const cps_tfunc *f)
 {
+    g->full = false;
     g->f = cps_tile_copy(g->arena, f);
     for (size_t i = 0; i < cps_countof(tile_passes); i++) {
         if (!tile_passes[i].run(g))

@@ -147,6 +147,14 @@ typedef struct uses {
     unsigned frames; // at least: the operands of an instruction, and one to load ahead
 } uses;
 
+// A side of a transfer that goes with tiles only: rows by index, a place in a register, a form asked for.
+static bool
+far_is_moved(const cps_cg *g, const cps_tinst *x)
+{
+    const cps_tview *a = view_of(g, x->out[0]), *b = view_of(g, x->in[0]);
+    return a->index || a->reg || b->index || b->reg || cps_tinst_get(x, CPS_TA_DGE, 0);
+}
+
 // False: the storage has to stay.
 static bool
 uses_of(cps_cg *g, const bool *ours, uses *u)
@@ -161,6 +169,8 @@ uses_of(cps_cg *g, const bool *ours, uses *u)
                 return false;
             if (!v || !ours[v->buf])
                 continue;
+            if (x->op == CPS_T_DMA && far_is_moved(g, x))
+                return false;
             if (v->reg || v->index || v->nd >= CPS_TILE_DIMS || x->op == CPS_T_REG_LOAD || (k == 1 && x->nout == 2))
                 return false;
             u->bytes += bytes_of(v) * v->parts;
@@ -205,6 +215,16 @@ peak(const cps_survey *v, uint32_t *when, const cps_storage *without, bool ample
     return most;
 }
 
+// Whether a place in SBUF was asked for.
+static bool
+pinned(const cps_cg *g, const cps_storage *s)
+{
+    bool pin = s->pin >= 0;
+    for (uint32_t k = 0; k < s->tenants.n; k++)
+        pin |= g->f->bufs.data[s->tenants.data[k].buf].pin_part > 0;
+    return pin;
+}
+
 static bool *
 buffers_of(cps_cg *g, const cps_storage *s)
 {
@@ -221,7 +241,7 @@ choose(cps_cg *g, const cps_survey *v, uint32_t when, uint32_t frames_from)
     double least_cost = 0;
     for (uint32_t i = 0; i < v->all.n; i++) {
         const cps_storage *s = &v->all.data[i];
-        if (s->space != CPS_SBUF || s->pin >= 0 || s->first > when || when > s->last ||
+        if (s->space != CPS_SBUF || pinned(g, s) || s->first > when || when > s->last ||
             s->tenants.data[0].buf >= frames_from)
             continue;
         uses u;
@@ -351,7 +371,7 @@ repeatable(spill *s)
             if (!v || !s->ours[v->buf])
                 continue;
             const cps_tbuf *b = from ? &g->f->bufs.data[from->buf] : NULL;
-            if (x->op != CPS_T_DMA || open || !from || from->reg || from->index || from->dtype != v->dtype || x->label ||
+            if (x->op != CPS_T_DMA || cps_tinst_get(x, CPS_TA_ACCUMULATE, 0) || open || !from || from->reg || from->index || from->dtype != v->dtype || x->label ||
                 b->space != CPS_HBM || (b->role != CPS_IN && b->role != CPS_DATA))
                 return false;
             cps_vec_push(g->arena, &s->loads, i);

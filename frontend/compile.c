@@ -195,7 +195,12 @@ cps_compile_kernel(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_ca
             out->kbin = fresh;
             bytes.n = 0;
             cps_kbin_pack(fresh, &bytes);
-            cps_cache_put(cache, &out->key, parts.data, parts.n, bytes.data, bytes.n);
+            // What is streamed from HBM is said whenever the kernel is compiled: it is not kept.
+            bool streamed = false;
+            for (unsigned n = said; n < cps_diags_count(c->diags); n++)
+                streamed |= cps_diags_code(c->diags, n) == CPS_W4108;
+            if (!streamed)
+                cps_cache_put(cache, &out->key, parts.data, parts.n, bytes.data, bytes.n);
         }
         if (out->kbin && bir) {
             bytes.n = 0;

@@ -167,16 +167,19 @@ indices(cps_sim *s, engine *e, const insn *i, cps_field f, unsigned lanes, unsig
     rect r = opnd_rect(&o);
     if (n % lanes == 0)
         check_read(s, i, &r);
+    if (s->opts.checks & CPS_CHECK_RACES)
+        race_look(s, &r, i, e->vc);
     cps_vec_push(s->run_arena, at, r);
     return true;
 }
 
-// The lists are read before the transfer is complete: its first ring carries them.
+// The lists are read from the trigger on, until all rings are done.
 static void
 read_lists(cps_sim *s, block *b, const rectvec *lists)
 {
-    for (uint32_t k = 0; k < lists->n; k++)
-        cps_vec_push(s->run_arena, &b->ring[0].reads, lists->data[k]);
+    for (unsigned r = 0; r < (unsigned)s->t->dma_engines; r++)
+        for (uint32_t k = 0; k < lists->n; k++)
+            cps_vec_push(s->run_arena, &b->ring[r].reads, lists->data[k]);
 }
 
 bool

@@ -435,6 +435,7 @@ struct engine {
     uint8_t wmode, wdtype;
     mm_strips strips;     /* the weights packed */
     uint32_t strips_part; /* of which rows and columns */
+    uint8_t strips_kind;  /* 0: as they are; else 1 + mode of the pass of an fp32 product */
     uint8_t (*tag)[LANES];   /* of sparse weights: row << 2 | feature map */
     uint32_t (*seed)[LANES]; /* 16 words a column */
     /* ACT */
@@ -733,6 +734,9 @@ void sync_reset(cps_sim *s);
 vclock vc_join(cps_sim *s, vclock a, vclock b);
 vclock vc_with(cps_sim *s, vclock a, unsigned comp, uint32_t v);
 void race_access(cps_sim *s, const rect *r, bool write, const insn *by, vclock vc, bool seq);
+/* A read of the sequencer that must follow what was written, and that others need not wait for: what they
+ * wait for is the transfer, which holds it. */
+void race_look(cps_sim *s, const rect *r, const insn *by, vclock vc);
 void race_transfer(cps_sim *s, xfer *x, unsigned ring);
 void race_reset(cps_sim *s);
 

@@ -594,6 +594,15 @@ prove_access(cps_sim *s, engine *e, const insn *i, const rect *r, bool write)
 }
 
 void
+prove_look(cps_sim *s, engine *e, const insn *i, const rect *r)
+{
+    if (!s->prover->last)
+        return;
+    e->count = s->prover->pos[e->id];
+    race_look(s, r, i, e->vc);
+}
+
+void
 prove_approx(cps_sim *s)
 {
     s->prover->approx = true;

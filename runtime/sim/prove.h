@@ -39,6 +39,8 @@ bool fork_next(forks *f); /* to the next path; false: that was the last */
 void prove_submit(cps_sim *s, engine *e, const insn *i, block *b);
 /* An access of the sequencer. */
 void prove_access(cps_sim *s, engine *e, const insn *i, const rect *r, bool write);
+/* A read that the transfer of the same instruction carries on: see race_look. */
+void prove_look(cps_sim *s, engine *e, const insn *i, const rect *r);
 /* Some footprint of this proof may hold more than is touched. */
 void prove_approx(cps_sim *s);
 bool prove_known(const cps_sim *s, const engine *e, unsigned reg);

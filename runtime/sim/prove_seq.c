@@ -189,8 +189,11 @@ dge_rows(cps_sim *s, engine *e, insn *i)
     b->queue = e->id;
     b->semaphore = (uint8_t)F(CPS_F_DMA_INDIRECT1D_semaphore);
     b->increment = (uint8_t)F(CPS_F_DMA_INDIRECT1D_sem_increment);
-    for (unsigned k = 0; k < lists; k++)
-        cps_vec_push(s->run_arena, &b->ring[0].reads, list[k]);
+    for (unsigned k = 0; k < lists; k++) {
+        prove_look(s, e, i, &list[k]);
+        for (unsigned r = 0; r < (unsigned)s->t->dma_engines; r++)
+            cps_vec_push(s->run_arena, &b->ring[r].reads, list[k]);
+    }
     cps_vec_push(s->run_arena, &b->ring[0].reads, from);
     cps_vec_push(s->run_arena, &b->ring[0].writes, to);
     prove_submit(s, e, i, b);

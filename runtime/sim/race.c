@@ -74,6 +74,7 @@ typedef struct who {
     vclock vc;
     uint8_t actor, ring;
     bool seq;
+    bool look; /* compared with what is there, not kept */
     uint16_t queue;
     uint32_t comp, epoch; /* comp: of an engine's reads; its writes are the next one */
     uint32_t var;         /* HBM: as the core at work names it */
@@ -258,16 +259,44 @@ may_hide(const cell_rec *r, const cell_rec *me)
     return !(differ & ACTOR_SEQ) || differ & kind;
 }
 
+/* A read that another access is to be kept for: writes that it does not follow are told. */
+static void
+look_at(cps_sim *s, const cell *c, const rect *r, const who *w, const cell_rec *me, bool shared)
+{
+    racer *k = s->race;
+    for (uint32_t i = 0; i < c->n; i++) {
+        const cell_rec *l = &c->rec[i];
+        access_rec *o = &k->recs.data[l->id];
+        int64_t at;
+        if (!(l->parts & me->parts) || !(l->actor & ACTOR_WRITE) || settled(s, l, shared) || ordered(l, me, w->vc) ||
+            o->mark == k->scan)
+            continue;
+        o->mark = k->scan;
+        if (rect_overlap(&o->r, r, &at))
+            report(s, o, w, false, at);
+    }
+}
+
 /* Looks at a cell for access `me`, whose record is made when `me->id` is still UINT32_MAX. */
 static void
 visit(cps_sim *s, cell *c, const rect *r, const who *w, cell_rec *me, bool shared)
 {
     racer *k = s->race;
-    bool write = me->actor & ACTOR_WRITE;
+    bool write = me->actor & ACTOR_WRITE, again = false;
     uint32_t keep = 0;
+    if (w->look) {
+        look_at(s, c, r, w, me, shared);
+        return;
+    }
     for (uint32_t i = 0; i < c->n; i++) {
         const cell_rec *l = &c->rec[i];
         bool gone = false;
+        if (l->id == me->id) { // steps that interleave come back to a cell
+            c->rec[keep] = *l;
+            c->rec[keep++].parts |= me->parts;
+            again = true;
+            continue;
+        }
         if (l->parts & me->parts) {
             if (settled(s, l, shared)) {
                 gone = true;
@@ -292,6 +321,8 @@ visit(cps_sim *s, cell *c, const rect *r, const who *w, cell_rec *me, bool share
             c->rec[keep++] = *l;
     }
     c->n = keep;
+    if (again)
+        return;
     if (me->id == UINT32_MAX) {
         access_rec rec = {.r = *r,
                           .write = write,
@@ -426,6 +457,21 @@ race_access(cps_sim *s, const rect *r, bool write, const insn *by, vclock vc, bo
              .comp = s->vc0 + 2u * by->engine,
              .epoch = s->eng[by->engine].count};
     access_cells(s, r, write, &w);
+}
+
+void
+race_look(cps_sim *s, const rect *r, const insn *by, vclock vc)
+{
+    tick(s);
+    who w = {.vc = vc,
+             .actor = by->engine,
+             .seq = true,
+             .look = true,
+             .queue = NOT_QUEUE,
+             .by = by,
+             .comp = s->vc0 + 2u * by->engine,
+             .epoch = s->eng[by->engine].count};
+    access_cells(s, r, false, &w);
 }
 
 void

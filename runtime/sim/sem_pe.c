@@ -327,15 +327,16 @@ pe_accumulate(cps_sim *s, engine *e, const insn *i, const float *acc, uint32_t n
     mark_opnd(s, o);
 }
 
-/* Packed weights of the part of the array that an instruction works with, which the next product with
- * the same part finds ready. */
+/* Packed weights of the part of the array that an instruction works with, which the next product of the
+ * same kind with the same part finds ready. */
 static mm_strips *
-strips_of(engine *e, const insn *i)
+strips_of(engine *e, const insn *i, unsigned kind)
 {
     uint32_t part = i->group | (uint32_t)i->rows << 16 | (uint32_t)i->fn << 24;
-    if (e->strips_part != part)
+    if (e->strips_part != part || e->strips_kind != kind)
         e->strips.ready = false;
     e->strips_part = part;
+    e->strips_kind = (uint8_t)kind;
     return &e->strips;
 }
 
@@ -393,7 +394,7 @@ matmul_fp32(cps_sim *s, engine *e, insn *i, uint32_t n, unsigned region)
     const float *x = moving(s, &i->op[0], rows, &pitch), *w = from;
     for (unsigned k = 0; k < rows && low && all; k++)
         all = s->wide->finite((const float *)((const uint8_t *)x + k * pitch), n);
-    mm_strips *strips = strips_of(e, i);
+    mm_strips *strips = strips_of(e, i, 1u + e->wmode);
     if ((low || e->wmode == CPS_PE_FP32MODE_HIGH) && !(all && strips->ready)) {
         for (unsigned k = 0; k < rows; k++, from += LANES)
             s->wide->split(from, low, s->row[1] + k * cols, cols);
@@ -542,7 +543,7 @@ exec_matmul(cps_sim *s, engine *e, insn *i)
                     .xpitch = x->psum ? PSUM_PITCH : s->sbuf_pitch,
                     .bf16 = true,
                     .rows = rows,
-                    .strips = strips_of(e, i)};
+                    .strips = strips_of(e, i, 0)};
         multiply(s, e, i, &j, region);
         return true;
     }

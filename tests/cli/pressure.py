@@ -57,4 +57,19 @@ text = r.stderr.decode()
 check(r.returncode == 4, f"exit {r.returncode}: {text}")
 for want in ("E4101", "bytes per partition of SBUF are live here", "'e': 1 slot of", "'d': 1 slot of"):
     check(want in text, f"{want!r} is not in {text}")
+
+# A transfer that adds is no load to repeat.
+small = target("trn2")
+_, said = run("pressed_sum", "sum_added", "T=4,N=16384", small)
+check("W4108" in said, f"the sum fits: {said}")
+
+# It is said every time, and a pinned tile, a gathered one and banks that collide are told as what they are.
+for k in range(2):
+    r = copse("kernel", "run", "pressed_sum", "-I", LEAVES, "--leaf", "sum_added", "--dims", "T=4,N=16384", "--target", small, "--cache", f"{TMP}/c")
+    check(r.returncode == 0 and b"W4108" in r.stderr, f"run {k}: {r.stderr.decode()}")
+for op, leaf, dims, code in (("pressed_sum", "sum_pinned", "T=4,N=16384", "E4101"), ("pressed_rows", "rows_gathered", "R=8,T=8,N=16384", "E4101"),
+                             ("pressed_sum", "sum_banks", "T=4,N=16384", "E4103")):
+    r = copse("kernel", "run", op, "-I", LEAVES, "--leaf", leaf, "--dims", dims, "--target", small, timeout=60)
+    text = r.stderr.decode()
+    check(r.returncode == 4 and code in text and "W4108" not in text, f"{leaf}: exit {r.returncode}: {text}")
 done()

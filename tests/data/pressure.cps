@@ -82,3 +82,36 @@ leaf share_whole for pressed_share on trn2 {
     sbuf d[M by P, N]: fp32 = e * 2;
     for m in tiles(M, P) { y[m, :] <- d[m, :]; }
 }
+
+// What a transfer adds to, and rows by index: the sum has a home of its own, the gathered rows stay.
+op pressed_sum(x[T, N], z[T, N]) -> y[T, N] { y = (x + z) * 2.0; }
+leaf sum_added for pressed_sum on trn2 {
+    cases (T: 4, N: 512);
+    sbuf a[T, N]: fp32 <- x;
+    a <+ z;
+    for n in tiles(N, 512) { sbuf b[T, n]: fp32 = a[:, n] * 2.0; y[:, n] <- b; }
+}
+leaf sum_pinned for pressed_sum on trn2 {
+    cases (T: 4, N: 512);
+    sbuf a[T, N]: fp32 parts 32 <- x;
+    sbuf c[T, N]: fp32 parts 32 <- z;
+    for n in tiles(N, 512) { sbuf b[T, n]: fp32 parts 32 = (a[:, n] + c[:, n]) * 2.0; y[:, n] <- b; }
+}
+leaf sum_banks for pressed_sum on trn2 {
+    cases (T: 4, N: 512);
+    sbuf a[T, N]: fp32 <- x;
+    sbuf ones[P, P]: bf16 = 1.0;
+    psum p[P, P]: fp32 bank 0 = ones' @ ones;
+    psum q[P, P]: fp32 bank 0 = ones' @ ones;
+    sbuf s[P, P]: fp32 = p * 0.0;
+    s = s + q * 0.0;
+    for n in tiles(N, 128) { sbuf b[T, n]: fp32 = a[:, n] * 2.0 + s[0:T, 0:n.size]; y[:, n] <- b; }
+}
+
+op pressed_rows(x[R, N], ids[T]: i32) -> y[T, N] { y = x[ids, :] * 2.0; }
+leaf rows_gathered for pressed_rows on trn2 {
+    cases (R: 8, T: 8, N: 512);
+    sbuf ix[T, 1] <- ids;
+    sbuf a[T, N] <- x[ix, :];
+    for n in tiles(N, 512) { y[:, n] <- a[:, n] * 2.0; }
+}
