@@ -199,7 +199,7 @@ static bool
 extend(cps_arena *a, void *p, size_t old, size_t bytes)
 {
     block *b = a->top;
-    if (GAP || !old || !b || (uint8_t *)p + round_up(old) != payload(b) + b->used ||
+    if (GAP != 0 || !old || !b || (uint8_t *)p + round_up(old) != payload(b) + b->used ||
         b->size - b->used < round_up(bytes) - round_up(old))
         return false;
     b->used += round_up(bytes) - round_up(old);
