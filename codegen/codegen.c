@@ -103,7 +103,7 @@ run(cps_cg *g, const cps_tfunc *f, cps_mprog *p)
     for (uint32_t i = 0; i < g->spilled.n; i++) {
         const cps_spilled *s = &g->spilled.data[i];
         cps_error(g->d, CPS_W4108, s->loc,
-                    "SBUF has no room for '%s': it is streamed from HBM, by %u more transfers of %lld bytes", s->name,
+                    "SBUF has no room for '%s': it is streamed from HBM, by %u transfers of %lld bytes", s->name,
                     s->transfers, (long long)s->bytes);
         cps_help(g->d, "smaller pieces, or fewer slots (`bufs`), may keep it on chip");
     }

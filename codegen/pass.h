@@ -10,7 +10,7 @@
 typedef struct cps_spilled {
     const char *name;
     cps_span loc;
-    uint32_t transfers; /* beyond those of the program, and their bytes */
+    uint32_t transfers; /* between its frames and its home, and their bytes */
     int64_t bytes;
 } cps_spilled;
 

@@ -445,17 +445,23 @@ tick(cps_sim *s)
     }
 }
 
+static who
+of_engine(const cps_sim *s, const insn *by, vclock vc, bool seq)
+{
+    return (who){.vc = vc,
+                 .actor = by->engine,
+                 .seq = seq,
+                 .queue = NOT_QUEUE,
+                 .by = by,
+                 .comp = s->vc0 + 2u * by->engine,
+                 .epoch = s->eng[by->engine].count};
+}
+
 void
 race_access(cps_sim *s, const rect *r, bool write, const insn *by, vclock vc, bool seq)
 {
     tick(s);
-    who w = {.vc = vc,
-             .actor = by->engine,
-             .seq = seq,
-             .queue = NOT_QUEUE,
-             .by = by,
-             .comp = s->vc0 + 2u * by->engine,
-             .epoch = s->eng[by->engine].count};
+    who w = of_engine(s, by, vc, seq);
     access_cells(s, r, write, &w);
 }
 
@@ -463,14 +469,8 @@ void
 race_look(cps_sim *s, const rect *r, const insn *by, vclock vc)
 {
     tick(s);
-    who w = {.vc = vc,
-             .actor = by->engine,
-             .seq = true,
-             .look = true,
-             .queue = NOT_QUEUE,
-             .by = by,
-             .comp = s->vc0 + 2u * by->engine,
-             .epoch = s->eng[by->engine].count};
+    who w = of_engine(s, by, vc, true);
+    w.look = true;
     access_cells(s, r, false, &w);
 }
 
