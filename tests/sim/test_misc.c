@@ -565,9 +565,9 @@ test_descriptors(void)
     kb_free(&b);
 }
 
-/* Gather and scatter 96 rows of 64 bytes by an index tile in SBUF. */
+/* Gather and scatter 96 rows of 64 bytes by an index tile in SBUF; `early`: without waiting for it. */
 static void
-test_indirect(bool scatter, bool beyond)
+test_indirect(bool scatter, bool beyond, bool early)
 {
     kb b = kb_new("trn2");
     uint32_t t =
@@ -604,7 +604,8 @@ test_indirect(bool scatter, bool beyond)
                 scatter ? CPS_F_DMA_INDIRECT1D_dst_idx_bound_reg
                         : CPS_F_DMA_INDIRECT1D_src_idx_bound_reg,
                 0x80 | 4);
-    kb_wait(&g, 3, scatter ? 32 : 16);
+    if (!early)
+        kb_wait(&g, 3, scatter ? 32 : 16);
     kb_put(&b, CPS_POOL, g);
     cps_kreloc rel = {CPS_POOL, 1,
                       scatter ? CPS_F_DMA_INDIRECT1D_dst : CPS_F_DMA_INDIRECT1D_src, t, 0};
@@ -630,8 +631,10 @@ test_indirect(bool scatter, bool beyond)
     cps_sim_bind(b.s, "rows", rows, sizeof rows, scatter, b.d);
     cps_sim_bind(b.s, "index", index, sizeof index, true, b.d);
     bool ok = kb_run(&b);
-    CHECK(ok == !beyond);
-    if (beyond) {
+    CHECK(ok == !(beyond || early));
+    if (early) {
+        CHECK(kb_has(&b, CPS_E8303));
+    } else if (beyond) {
         CHECK(kb_has(&b, CPS_E8302));
     } else {
         if (!ok)
@@ -750,9 +753,10 @@ main(void)
     test_stats();
     test_lanes();
     test_descriptors();
-    test_indirect(false, false);
-    test_indirect(true, false);
-    test_indirect(false, true);
+    test_indirect(false, false, false);
+    test_indirect(true, false, false);
+    test_indirect(false, true, false);
+    test_indirect(false, false, true);
     test_registers();
     test_events();
     return CHECK_DONE();
