@@ -268,10 +268,13 @@ run_steps(cps_cli *c, const cps_package *p, const cps_target *t, void **at, unsi
         ok = load(c, s, k->kbin) && prove(c, s, shown ? debug : NULL, checks, rep);
         for (uint32_t q = 0; ok && q < st->nargs; q++) {
             const cps_parg *arg = &p->args.data[st->first + q];
-            uint32_t kv = cps_kbin_var(k->kbin, arg->formal);
+            const cps_kbin *has = k->kbin; // the first core that has it
+            uint32_t kv = cps_kbin_var(has, arg->formal);
+            if (kv == UINT32_MAX && has->peer)
+                kv = cps_kbin_var(has = has->peer, arg->formal);
             if (kv == UINT32_MAX)
                 continue; // an operand the kernel does not touch
-            bool defined = k->kbin->vars.data[kv].kind != CPS_VAR_OUTPUT;
+            bool defined = has->vars.data[kv].kind != CPS_VAR_OUTPUT;
             ok = cps_sim_group_bind(s, 0, arg->formal, at[arg->var],
                                     (size_t)p->vars.data[arg->var].bytes, defined, c->diags);
         }
