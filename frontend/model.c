@@ -377,9 +377,11 @@ add_kernel(cps_cli *c, cps_package *p, const cps_instance *inst, const cps_candi
     x.config = cps_arena_strndup(a, text.data ? text.data : "", text.n);
     x.name = cps_arena_printf(a, "%s_%u", k->leaf, p->kernels.n);
     bool ok = true;
-    if (bin->bir) {
-        x.text = bin->bir;
-        x.text_bytes = bin->bir_bytes;
+    if (bin->bir[0]) {
+        x.text = bin->bir[0];
+        x.text_bytes = bin->bir_bytes[0];
+        x.peer_text = bin->bir[1];
+        x.peer_text_bytes = bin->bir_bytes[1];
         x.text_name = "kernel.bir.json";
     } else if (!strcmp(cps_cli_str(c, CPS_OPT_EMIT, ""), "tile")) {
         text.n = 0;

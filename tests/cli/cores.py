@@ -1,6 +1,6 @@
 """Two cores of a logical core: kernels compiled to a pair, run in one time with shared memory, with the checks on;
 and groups of kernels that exchange by collectives."""
-import json, struct
+import json, shutil, struct
 from util import *
 
 LEAF = """op flip(x[T, N]) -> y[T, N] {
@@ -131,8 +131,36 @@ check(not any("core1" in f for f in tree(f"{TMP}/p")), f"left over: {set(tree(f'
 for args, what in [(("--target", "trn1"), b"trn1 has no logical cores of two"), (("--on", "host"), b"the host has no")]:
     r = copse("kernel", "run", "softmax", "--dims", "T=8,N=8", "--logical-nc-config", 2, *args)
     check(r.returncode != 0 and what in r.stderr, f"{args}: {r.stderr.decode()[:300]}")
-r = copse("kernel", "compile", "softmax", "--dims", "T=8,N=8", "--logical-nc-config", 2, "--emit", "bir", "-o", f"{TMP}/b")
-check(r.returncode != 0 and b"one core" in r.stderr, f"bir of a pair: {r.stderr.decode()[:300]}")
+
+# BIR of a pair: a document for each core; both give the kernel back, and neither by itself.
+from bir_schema import problems
+for args in (("flip", "-I", f"{TMP}/flip.cps", "--dims", "T=256,N=64"), ("attention", "--dims", "B=2,Bkv=1,Sq=300,Skv=300,d=64"),
+             ("softmax", "--dims", "T=100,N=77", "--target", "trn3")):
+    shutil.rmtree(f"{TMP}/b", ignore_errors=True)
+    r = copse("kernel", "compile", *args, "--logical-nc-config", 2, "--emit", "bir", "-o", f"{TMP}/b")
+    check(r.returncode == 0, f"bir of a pair: {r.stderr.decode()[:300]}")
+    (folder,) = (f"{TMP}/b/kernels/{k}" for k in os.listdir(f"{TMP}/b/kernels"))
+    docs = [f"{folder}/core{c}/kernel.bir.json" for c in (0, 1)]
+    for c, path in enumerate(docs):
+        text = open(path, "rb").read()
+        doc = json.loads(text)
+        check(not problems(doc) and doc["functions"][0]["copse"]["core"] == c and len(doc["functions"]) == 1, f"{args}: {problems(doc)[:3]}")
+        r = copse("opt", path)
+        check(r.returncode == 0 and r.stdout == text, f"{args}: opt changes core {c}'s document")
+        r = copse("compile", path, "-o", f"{TMP}/half")
+        check(r.returncode == 2 and b"E1105" in r.stderr and b"both cores" in r.stderr, f"half a pair: {r.stderr.decode()[:300]}")
+    for order in (docs, docs[::-1]):
+        r = copse("compile", *order, "-o", f"{TMP}/c")
+        check(r.returncode == 0, f"{args}: {r.stderr.decode()[:500]}")
+        a, b = tree(folder), tree(f"{TMP}/c/kernels/{os.listdir(f'{TMP}/c/kernels')[0]}")
+        check({k: v for k, v in a.items() if not k.endswith(".bir.json")} == b, f"{args}: {sorted(k for k in a if b.get(k) != a[k])}")
+    check(copse("sim", f"{TMP}/c").returncode == 0, "a pair made of BIR runs")
+    listing = copse("compile", *docs, "--emit", "asm").stdout.decode()
+    check(listing == copse("kernel", "run", *args, "--logical-nc-config", 2, "--emit", "asm").stdout.decode() != "", f"{args}: its listing")
+r = copse("compile", docs[0], docs[0], "-o", f"{TMP}/half")
+check(r.returncode == 2 and b"not its peer's" in r.stderr, f"the same core twice: {r.stderr.decode()[:300]}")
+r = copse("kernel", "run", "softmax", "--dims", "T=8,N=8", "--logical-nc-config", 2, "--emit", "bir")
+check(r.returncode == 2 and b"two documents" in r.stderr and not r.stdout, f"two documents in one stream: {r.stderr.decode()[:300]}")
 
 # A container of a pair: a graph for each core; its streams are the package's, and it runs like it.
 copse("kernel", "compile", "flip", "-I", f"{TMP}/flip.cps", "--dims", "T=256,N=64", "--logical-nc-config", 2, "--emit", "neff", "-o",
