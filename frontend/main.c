@@ -108,9 +108,9 @@ dispatch(cps_cli *c, int argc, char **argv)
 static void
 keep_memory(void)
 {
-    mallopt(M_MMAP_THRESHOLD, 4 << 20); // blocks of arenas are smaller
+    mallopt(M_MMAP_THRESHOLD, 16 << 20); // blocks of arenas are smaller, and many vectors
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
-    mallopt(M_TOP_PAD, 1 << 20);
+    mallopt(M_TOP_PAD, 16 << 20); // room for huge pages; what is not touched costs nothing
 }
 
 int

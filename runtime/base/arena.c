@@ -2,7 +2,10 @@
  *
  * In: sizes. Out: memory aligned to 16 that lives until a release or the end of the arena.
  * Holds a chain of blocks, newest first; a mark is a block and its fill, so that a release
- * frees the newer blocks whole. Under AddressSanitizer every byte that was not handed out is
+ * frees the newer blocks whole. Blocks of full size are whole huge pages where the system gives
+ * any: a compiler touches its memory once, and faults by 4 KiB were a quarter of its time.
+ * A vector that becomes large moves once more, to a block of its own with room to grow in: memory
+ * that is not touched costs nothing, copies left behind would. Under AddressSanitizer every byte that was not handed out is
  * poisoned and allocations have a gap between them, so overruns inside a block are seen; the
  * checking build fills raw memory so that nobody relies on zeros. Not thread-safe: one arena,
  * one thread. */
@@ -12,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define ARENA_ASAN 1
@@ -35,7 +39,10 @@ enum { GAP = 0 };
 enum { ALIGN = 16 };
 
 static const size_t first_block = 16u << 10;
-static const size_t largest_block = 1u << 20;
+static const size_t largest_block = 2u << 20; // a huge page of x86-64
+static const size_t wide_vector = 256u << 10; // bytes from which a vector has a block of its own:
+static const size_t wide_room = 16;            // so many times what it takes then, but at most
+static const size_t wide_most = 64u << 20;     // this, or twice what it takes
 
 typedef struct block {
     struct block *older;
@@ -48,6 +55,8 @@ _Static_assert(sizeof(block) % ALIGN == 0, "the payload follows the block head")
 
 struct cps_arena {
     block *top;
+    block *wide;  // blocks of one large vector each, newest first
+    block *spare; // the last one released: marks set and released near a block's end come back to it
     size_t next_size;
     size_t handed_out;
 };
@@ -75,12 +84,31 @@ cps_arena_create(void)
 }
 
 static void
+drop(block *b)
+{
+    unpoison(payload(b), b->size);
+    free(b);
+}
+
+static void
 drop_top(cps_arena *a)
 {
     block *b = a->top;
     a->top = b->older;
-    unpoison(payload(b), b->size);
-    free(b);
+    if (a->spare)
+        drop(a->spare);
+    a->spare = b;
+    poison(payload(b), b->size);
+}
+
+static void
+drop_wide(cps_arena *a, const block *until)
+{
+    while (a->wide != until) {
+        block *b = a->wide;
+        a->wide = b->older;
+        drop(b);
+    }
 }
 
 void
@@ -90,19 +118,52 @@ cps_arena_destroy(cps_arena *a)
         return;
     while (a->top)
         drop_top(a);
+    drop_wide(a, NULL);
+    if (a->spare)
+        drop(a->spare);
     free(a);
+}
+
+// A wish, for whole huge pages and one more: the heap writes its own words behind a block, and a
+// page of usual size there would keep the next block from a huge one. Where it is not granted, it
+// is memory like any other.
+static void
+want_huge(uintptr_t from, uintptr_t to)
+{
+#ifdef MADV_HUGEPAGE
+    const uintptr_t page = largest_block;
+    from = from / page * page;
+    to = (to + page - 1) / page * page + page;
+    madvise((void *)from, to - from, MADV_HUGEPAGE);
+#else
+    (void)from, (void)to;
+#endif
+}
+
+static block *
+new_block(size_t size, block *older)
+{
+    block *b = malloc(sizeof(*b) + size);
+    if (!b)
+        cps_out_of_memory(size);
+    if (size >= largest_block)
+        want_huge((uintptr_t)b, (uintptr_t)b + sizeof *b + size);
+    *b = (block){.older = older, .size = size};
+    poison(payload(b), size);
+    return b;
 }
 
 static void
 add_block(cps_arena *a, size_t need)
 {
-    size_t size = CPS_MAX(a->next_size, need);
-    block *b = malloc(sizeof(*b) + size);
-    if (!b)
-        cps_out_of_memory(size);
-    *b = (block){.older = a->top, .size = size};
-    poison(payload(b), size);
-    a->top = b;
+    block *b = a->spare;
+    if (b && b->size >= need) {
+        a->spare = NULL;
+        *b = (block){.older = a->top, .size = b->size};
+        a->top = b;
+        return;
+    }
+    a->top = new_block(CPS_MAX(a->next_size, need), a->top);
     a->next_size = CPS_MIN(a->next_size * 2, largest_block);
 }
 
@@ -133,7 +194,7 @@ cps_arena_alloc(cps_arena *a, size_t bytes)
 cps_mark
 cps_arena_mark(cps_arena *a)
 {
-    return (cps_mark){a->top, a->top ? a->top->used : 0};
+    return (cps_mark){a->top, a->wide, a->top ? a->top->used : 0};
 }
 
 void
@@ -142,6 +203,7 @@ cps_arena_release(cps_arena *a, cps_mark m)
     while (a->top && a->top != m.block)
         drop_top(a);
     cps_assert(a->top == m.block);
+    drop_wide(a, m.wide);
     if (!a->top)
         return;
     cps_assert(m.used <= a->top->used);
@@ -194,12 +256,11 @@ cps_arena_strdup(cps_arena *a, const char *s)
     return cps_arena_strndup(a, s, strlen(s));
 }
 
-// Whether the allocation of `old` bytes at `p` is the last one and can have `bytes` where it is.
+// Whether the allocation of `old` bytes at `p` in `b` is the last one and can have `bytes` there.
 static bool
-extend(cps_arena *a, void *p, size_t old, size_t bytes)
+extend_in(cps_arena *a, block *b, void *p, size_t old, size_t bytes)
 {
-    block *b = a->top;
-    if (GAP != 0 || !old || !b || (uint8_t *)p + round_up(old) != payload(b) + b->used ||
+    if ((uint8_t *)p + round_up(old) != payload(b) + b->used ||
         b->size - b->used < round_up(bytes) - round_up(old))
         return false;
     b->used += round_up(bytes) - round_up(old);
@@ -208,6 +269,33 @@ extend(cps_arena *a, void *p, size_t old, size_t bytes)
     memset((uint8_t *)p + old, 0xA5, bytes - old);
 #endif
     return true;
+}
+
+static bool
+extend(cps_arena *a, void *p, size_t old, size_t bytes)
+{
+    if (GAP != 0 || !old)
+        return false;
+    for (block *b = a->wide; b; b = b->older)
+        if (payload(b) == p)
+            return extend_in(a, b, p, old, bytes);
+    return a->top && extend_in(a, a->top, p, old, bytes);
+}
+
+// Room for a vector of `bytes`, of its own when it is large.
+static void *
+room(cps_arena *a, size_t bytes)
+{
+    if (GAP != 0 || bytes < wide_vector || bytes > PTRDIFF_MAX / 2 / wide_room)
+        return cps_arena_raw(a, bytes);
+    size_t most = CPS_MAX(wide_most, 2 * bytes);
+    a->wide = new_block(round_up(CPS_MIN(bytes * wide_room, most)), a->wide);
+    a->wide->used = round_up(bytes);
+    a->handed_out += bytes;
+#ifdef CPS_TEST_BUILD
+    memset(payload(a->wide), 0xA5, bytes);
+#endif
+    return payload(a->wide);
 }
 
 void *
@@ -224,7 +312,8 @@ cps_vec_grow(cps_arena *a, void *data, uint32_t n, uint32_t *cap, uint32_t want,
         *cap = (uint32_t)c;
         return data;
     }
-    void *p = cps_arena_raw(a, bytes);
+    // What is reserved before anything is in it has its size.
+    void *p = n ? room(a, bytes) : cps_arena_raw(a, bytes);
     if (n)
         memcpy(p, data, n * elem);
     *cap = (uint32_t)c;

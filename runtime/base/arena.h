@@ -10,7 +10,7 @@
 typedef struct cps_arena cps_arena;
 
 typedef struct cps_mark {
-    void *block;
+    void *block, *wide;
     size_t used;
 } cps_mark;
 

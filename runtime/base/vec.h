@@ -1,5 +1,5 @@
 /* A growable typed array inside an arena. Growth leaves the old storage to the arena, or happens in
- * place at its end. */
+ * place: at the arena's end, or in the block of its own that a large one has. */
 #ifndef CPS_BASE_VEC_H
 #define CPS_BASE_VEC_H
 

@@ -62,6 +62,54 @@ text(void)
     cps_arena_destroy(a);
 }
 
+// Large vectors that grow side by side, some of them behind a mark.
+static void
+large_vectors(void)
+{
+    enum { VECS = 3, N = 300000 };
+    cps_arena *a = cps_arena_create();
+    for (int round = 0; round < 3; round++) {
+        CPS_VEC(uint64_t) v[VECS] = {{0}}, w = {0};
+        for (uint64_t i = 0; i < N; i++)
+            for (uint64_t k = 0; k < VECS; k++)
+                cps_vec_push(a, &v[k], i * VECS + k);
+        cps_mark m = cps_arena_mark(a);
+        for (uint64_t i = 0; i < N; i++)
+            cps_vec_push(a, &w, ~i);
+        bool same = true;
+        for (uint64_t i = 0; i < N; i++)
+            same = same && w.data[i] == ~i;
+        cps_arena_release(a, m);
+        for (uint64_t i = N; i < N + 1000; i++)
+            for (uint64_t k = 0; k < VECS; k++)
+                cps_vec_push(a, &v[k], i * VECS + k);
+        for (uint64_t i = 0; i < N + 1000; i++)
+            for (uint64_t k = 0; k < VECS; k++)
+                same = same && v[k].data[i] == i * VECS + k;
+        CHECK(same);
+    }
+    cps_arena_destroy(a);
+}
+
+// A mark that is set and released at the end of a block, again and again.
+static void
+marks_at_an_edge(void)
+{
+    cps_arena *a = cps_arena_create();
+    char *last = NULL;
+    cps_arena_raw(a, 3u << 20);
+    for (int i = 0; i < 100; i++) {
+        cps_mark m = cps_arena_mark(a);
+        char *p = cps_arena_raw(a, 1000000);
+        memset(p, i, 1000000);
+        CHECK(!last || p == last); // not given back and asked for anew
+        last = p;
+        cps_arena_release(a, m);
+    }
+    CHECK(cps_arena_raw(a, 16u << 20) != NULL); // larger than what was released
+    cps_arena_destroy(a);
+}
+
 typedef struct pair {
     int a;
     double b;
@@ -99,5 +147,7 @@ main(void)
     marks();
     text();
     vectors();
+    large_vectors();
+    marks_at_an_edge();
     return CHECK_DONE();
 }
