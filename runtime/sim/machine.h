@@ -369,12 +369,6 @@ typedef struct rec_live {
     uint8_t psum;
 } rec_live;
 
-/* Something of this core that one of another core let go on: an instruction at a barrier of cores, or
- * an exchange (REC_XFER) that began with the post of its last member. */
-typedef struct rec_link {
-    uint32_t who, core, insn; /* insn: of that core */
-} rec_link;
-
 /* A column of GRANULE bytes over all partitions. */
 typedef struct granule {
     cps_ps t0, t1;
@@ -387,7 +381,6 @@ typedef struct recorder {
     CPS_VEC(rec_xfer) xfer;
     CPS_VEC(rec_sem) sem;
     CPS_VEC(rec_live) live;
-    CPS_VEC(rec_link) link;
     granule *gran[2]; /* SBUF, PSUM */
     uint32_t ngran[2];
     uint32_t last_change[2 * SEMS]; /* index in sem */
@@ -536,6 +529,12 @@ typedef struct pool_buffer {
     uint8_t es, rows;
 } pool_buffer;
 
+/* What an instruction's row says, once it was met. */
+typedef struct model {
+    const sem_row *sem;
+    uint16_t rows; /* field with the number of partitions */
+} model;
+
 struct cps_sim {
     const cps_target *t;
     const cps_kbin *k;
@@ -550,6 +549,7 @@ struct cps_sim {
     bool bare;  /* either of them */
     bool verified; /* what is loaded has passed cps_isa_verify */
     cps_sim_report rep;
+    model model[CPS_INSNS];
 
     const wide_loops *wide; /* loops of this processor */
     uint32_t sbuf_bytes; /* of a partition */
@@ -693,6 +693,13 @@ bool run_fault(cps_sim *s, const insn *i, cps_code code, const char *fmt, ...) C
 block *block_new(cps_sim *s, cps_arena *a);
 bool block_add(cps_sim *s, block *b, const item *it, const insn *by);
 void block_close(cps_sim *s, block *b);
+/* ---- ring_share.c ---- */
+typedef struct dma_share {
+    rect from, to;
+} dma_share;
+/* The footprints of a copy of elements of `fs` and `ts` bytes, per DMA engine (DMA_RINGS of them), as
+ * bits of which engines have one, and how many descriptors it makes; 0: it must be walked. */
+uint32_t ring_shares(const cps_sim *s, const item *it, int64_t fs, int64_t ts, dma_share *out, int64_t *descs);
 bool addr_resolve(const cps_sim *s, uint64_t addr, uint64_t len, space *sp, uint32_t *var,
                   int64_t *off);
 uint8_t *addr_bytes(cps_sim *s, uint64_t addr, uint64_t len, uint8_t **init);
@@ -740,6 +747,8 @@ void sync_reset(cps_sim *s);
 /* ---- race.c ---- */
 vclock vc_join(cps_sim *s, vclock a, vclock b);
 vclock vc_with(cps_sim *s, vclock a, unsigned comp, uint32_t v);
+/* The two at once: what `b` knows, and `n` components from `comp` on. */
+vclock vc_learn(cps_sim *s, vclock a, vclock b, unsigned comp, const uint32_t *value, unsigned n);
 void race_access(cps_sim *s, const rect *r, bool write, const insn *by, vclock vc, bool seq);
 /* A read of the sequencer that must follow what was written, and that others need not wait for: what they
  * wait for is the transfer, which holds it. */
@@ -780,8 +789,6 @@ void rec_submit(cps_sim *s, engine *e, xfer *x, cps_ps issue, cps_ps start);
 void rec_serve(cps_sim *s, unsigned ring, xfer *x, cps_ps end);
 void rec_part_done(cps_sim *s, unsigned ring, xfer *x, cps_ps seen);
 void rec_exchange(cps_sim *s, xfer *x, cps_ps seen); /* it is complete */
-/* `who` of core `s` goes on because instruction `number` of core `by` came. */
-void rec_let_go(cps_sim *s, uint32_t who, const cps_sim *by, uint32_t number);
 
 /* ---- sem_rand.c ---- */
 void rand_seed(engine *e, uint64_t seed);

@@ -210,15 +210,28 @@ add_scalar(cps_sim *s, insn *i, const cps_field_row *f, cps_field field)
     return true;
 }
 
+/* The field of a format that says how many partitions; CPS_F_NONE: none does. */
 static unsigned
-rows_of(const cps_bundle *b, const cps_format_row *f)
+rows_field(const cps_format_row *f)
 {
     for (unsigned k = f[0].first; k < f[1].first; k++) {
         if (strcmp(cps_fields[k].name, "ch") == 0 ||
             strcmp(cps_fields[k].name, "num_active_rows") == 0)
-            return (unsigned)cps_isa_get(b, (cps_field)k);
+            return k;
     }
-    return LANES; // no field says it: all partitions
+    return CPS_F_NONE;
+}
+
+/* What an instruction's row says by name, found once. */
+static const sem_row *
+model_of(cps_sim *s, unsigned id)
+{
+    model *m = &s->model[id];
+    if (!m->sem) {
+        m->sem = sem_find(cps_insns[id].sem);
+        m->rows = (uint16_t)rows_field(&cps_formats[cps_insns[id].format]);
+    }
+    return m->sem;
 }
 
 /* Packed elements have no value of their own: what moves bits may take them, nothing else. */
@@ -243,7 +256,8 @@ packed_fits(cps_sim *s, const insn *i)
 static bool
 prep_operands(cps_sim *s, insn *i, const cps_format_row *f)
 {
-    i->rows = (uint8_t)rows_of(&i->b, f);
+    unsigned rows = s->model[i->id].rows;
+    i->rows = rows ? (uint8_t)cps_isa_get(&i->b, (cps_field)rows) : LANES; // no field: all partitions
     for (int pass = 0; pass < 2; pass++) { // tensors first: pointers take their lanes
         for (unsigned k = f[0].first; k < f[1].first; k++) {
             const cps_field_row *r = &cps_fields[k];
@@ -332,7 +346,7 @@ prep_insn(cps_sim *s, engine *e, insn *i, const cps_bundle *b)
                          cps_engine_name((cps_engine)e->id), i->index, b->b[0],
                          cps_gen_name(s->k->gen));
     const cps_insn_row *row = &cps_insns[i->id];
-    i->sem = sem_find(row->sem);
+    i->sem = model_of(s, i->id);
     if (!i->sem)
         return load_fail(s, i, CPS_E8202, "no model of this instruction: %s", row->doc);
     prep_sync(i);
@@ -340,6 +354,7 @@ prep_insn(cps_sim *s, engine *e, insn *i, const cps_bundle *b)
     if (i->data &&
         (!prep_operands(s, i, &cps_formats[row->format]) || !packed_fits(s, i)))
         return false;
-    cps_timing(s->t, (cps_engine)e->id, b, &i->cost);
+    if (!s->proof) // which holds whatever the times
+        cps_timing(s->t, (cps_engine)e->id, b, &i->cost);
     return !i->sem->prepare || i->sem->prepare(s, i);
 }

@@ -234,14 +234,10 @@ without(const psem *m, const span_ *x, unsigned c, uint32_t i)
 static void
 learn(prover *p, engine *e, unsigned c, const upd *u)
 {
-    cps_sim *s = p->s;
-    e->vc = vc_join(s, e->vc, u->vc);
-    if (c >= 2 * CPS_ENGINES) {
-        e->vc = vc_with(s, e->vc, c, u->pos);
-    } else {
-        e->vc = vc_with(s, e->vc, c & ~1u, u->rd);
-        e->vc = vc_with(s, e->vc, c | 1u, u->wr);
-    }
+    if (c >= 2 * CPS_ENGINES)
+        e->vc = vc_learn(p->s, e->vc, u->vc, c, &u->pos, 1);
+    else
+        e->vc = vc_learn(p->s, e->vc, u->vc, c & ~1u, (const uint32_t[]){u->rd, u->wr}, 2);
 }
 
 /* The latest clear that the waiter knows of. */

@@ -64,6 +64,24 @@ vc_with(cps_sim *s, vclock a, unsigned comp, uint32_t value)
     return v;
 }
 
+vclock
+vc_learn(cps_sim *s, vclock a, vclock b, unsigned comp, const uint32_t *value, unsigned n)
+{
+    bool more = false;
+    for (uint32_t i = 0; i < s->nclock; i++)
+        more |= b[i] > a[i];
+    for (unsigned k = 0; k < n; k++)
+        more |= value[k] > a[comp + k];
+    if (!more)
+        return a;
+    uint32_t *v = vc_copy(s, a);
+    for (uint32_t i = 0; i < s->nclock; i++)
+        v[i] = CPS_MAX(v[i], b[i]);
+    for (unsigned k = 0; k < n; k++)
+        v[comp + k] = CPS_MAX(v[comp + k], value[k]);
+    return v;
+}
+
 static bool
 covered(vclock vc, const cell_rec *r)
 {
@@ -292,12 +310,9 @@ visit(cps_sim *s, cell *c, const rect *r, const who *w, cell_rec *me, bool share
         const cell_rec *l = &c->rec[i];
         bool gone = false;
         if (l->id == me->id) { // steps that interleave come back to a cell
-            c->rec[keep] = *l;
-            c->rec[keep++].parts |= me->parts;
+            c->rec[i].parts |= me->parts;
             again = true;
-            continue;
-        }
-        if (l->parts & me->parts) {
+        } else if (l->parts & me->parts) {
             if (settled(s, l, shared)) {
                 gone = true;
             } else if (write || l->actor & ACTOR_WRITE) {
@@ -315,10 +330,13 @@ visit(cps_sim *s, cell *c, const rect *r, const who *w, cell_rec *me, bool share
                        covers(r, &k->recs.data[l->id].r);
             }
         }
-        if (gone)
+        if (gone) {
             unlist(k, l->id);
-        else
-            c->rec[keep++] = *l;
+            continue;
+        }
+        if (keep < i)
+            c->rec[keep] = *l;
+        keep++;
     }
     c->n = keep;
     if (again)

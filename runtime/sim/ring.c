@@ -178,6 +178,7 @@ typedef struct runlist {
 
 struct builder {
     runlist rd[DMA_RINGS], wr[DMA_RINGS];
+    rectvec rd_rows[DMA_RINGS], wr_rows[DMA_RINGS]; /* found without runs */
     rectvec all; /* footprints of the ring that is being closed */
 };
 
@@ -319,6 +320,28 @@ add_transpose(cps_sim *s, block *b, uint32_t no, const item *it, const insn *by)
     return true;
 }
 
+/* For a proof: footprints are all it wants. */
+static bool
+add_rows(cps_sim *s, block *b, const item *it, int64_t fs, int64_t ts)
+{
+    dma_share x[DMA_RINGS];
+    int64_t descs = 0;
+    uint32_t used = s->proof ? ring_shares(s, it, fs, ts, x, &descs) : 0;
+    if (!used || b->ndesc + descs > BLOCK_DESCS ||
+        (it->to.addr < SB_BASE && s->vars.data[x[__builtin_ctz(used)].to.var].v->kind == CPS_VAR_DATA))
+        return false;
+    b->ndesc += (uint32_t)descs;
+    for (unsigned e = 0; e < DMA_RINGS; e++) {
+        if (!(used >> e & 1))
+            continue;
+        cps_vec_push(b->scratch, &b->build->rd_rows[e], x[e].from);
+        if (it->alu != CPS_DGE_COMPUTE_OP_NONE)
+            cps_vec_push(b->scratch, &b->build->rd_rows[e], x[e].to);
+        cps_vec_push(b->scratch, &b->build->wr_rows[e], x[e].to);
+    }
+    return true;
+}
+
 static bool
 add(cps_sim *s, block *b, const item *it, const insn *by)
 {
@@ -336,6 +359,8 @@ add(cps_sim *s, block *b, const item *it, const insn *by)
     int64_t fs = typed ? cps_dtype_bytes((cps_dtype)it->from_dtype) : 1;
     int64_t ts = typed ? cps_dtype_bytes((cps_dtype)it->to_dtype) : 1;
     int64_t most = s->t->dma_packet_bytes / CPS_MAX(fs, ts), pos = 0;
+    if (add_rows(s, b, it, fs, ts))
+        return true;
     walker f, t;
     walk_start(&f, &it->from);
     walk_start(&t, &it->to);
@@ -460,10 +485,12 @@ compress(cps_sim *s, block *b, const runlist *l, rectvec *list)
 
 /* What a ring reads or writes; most have one footprint, and a kernel many rings: no room to grow. */
 static void
-footprints(cps_sim *s, block *b, const runlist *l, rectvec *out)
+footprints(cps_sim *s, block *b, const runlist *l, const rectvec *rows, rectvec *out)
 {
     rectvec *all = &b->build->all;
     all->n = 0;
+    for (uint32_t k = 0; k < rows->n; k++)
+        cps_vec_push(b->scratch, all, rows->data[k]);
     compress(s, b, l, all);
     if (!all->n)
         return;
@@ -477,8 +504,8 @@ block_close(cps_sim *s, block *b)
 {
     for (unsigned e = 0; e < DMA_RINGS; e++) {
         ring *r = &b->ring[e];
-        footprints(s, b, &b->build->rd[e], &r->reads);
-        footprints(s, b, &b->build->wr[e], &r->writes);
+        footprints(s, b, &b->build->rd[e], &b->build->rd_rows[e], &r->reads);
+        footprints(s, b, &b->build->wr[e], &b->build->wr_rows[e], &r->writes);
         b->engines += r->packets.n != 0;
         for (uint32_t k = 0; k < r->writes.n; k++) {
             if (r->writes.data[k].space == SP_SBUF) {
