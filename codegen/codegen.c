@@ -122,6 +122,7 @@ cps_codegen(cps_arena *a, const cps_tfunc *f, const cps_target *t, const cps_cod
     cps_arena *scratch = cps_arena_create();
     cps_cg g = {.arena = scratch, .keep = a, .t = t, .d = d};
     cps_mprog p = {0};
+    g.costs = cps_new_array(scratch, cps_cost_seen, CPS_TOPS);
     if (o)
         g.o = *o;
     bool ok = run(&g, f, &p);

@@ -1,6 +1,7 @@
 /* What a tile instruction costs an engine, by the timing of the ISA room: for engine assignment
  * and scheduling, before there are bundles. A bundle of the right instruction and size stands
- * in; what it lacks (scalars, operators) does not enter the formulas. */
+ * in; what it lacks (scalars, operators) does not enter the formulas. Neighbours are alike, so the
+ * last stand-in of each kind keeps its cost. */
 #include "codegen/legal.h"
 
 static cps_ap
@@ -111,7 +112,12 @@ cps_tile_cost(const cps_cg *g, const cps_tinst *x, cps_engine e, cps_cost *out)
         SLOT(S4D4_TR_dst, o);
         break;
     }
-    cps_timing(g->t, e, &b, out);
+    cps_cost_seen *seen = &g->costs[x->op];
+    if (!seen->some || seen->engine != e || memcmp(&seen->b, &b, sizeof b) != 0) {
+        *seen = (cps_cost_seen){.b = b, .engine = (uint8_t)e, .some = true};
+        cps_timing(g->t, e, &b, &seen->cost);
+    }
+    *out = seen->cost;
     if (x->op == CPS_T_MATMUL && c->dtype == CPS_DT_FP32)
         out->occupy *= 2; // two passes
 }

@@ -250,9 +250,8 @@ build(order *o, uint32_t from, uint32_t to)
         for (uint32_t k = 0; k < found.n; k++)
             link_jobs(o, found.data[k], i);
         uint32_t banks = x->engine == CPS_PE ? banks_of(o) : 0;
-        for (int k = 0; k < BANKS; k++) {
-            if (!(banks >> k & 1))
-                continue;
+        for (; banks; banks &= banks - 1) {
+            int k = __builtin_ctz(banks);
             if (last_bank[k] != UINT32_MAX)
                 link_jobs(o, last_bank[k], i);
             last_bank[k] = i;
@@ -274,6 +273,9 @@ build(order *o, uint32_t from, uint32_t to)
 typedef struct lane {
     CPS_VEC(uint32_t) jobs; // of one engine, in the order written
     uint32_t head;          // first not placed
+    uint32_t next[WINDOW];  // the first that are not placed, in order
+    uint32_t seen, behind;  // how many, and the first job behind them
+    uint64_t free_jobs;     // bit per job of `next` that waits for nobody
     cps_ps free;            // the engine
     cps_ps port[PORTS];     // until when it holds a shared port
     cps_ps queue;           // what starts its transfers
@@ -310,27 +312,68 @@ earliest(const order *o, const lane *lanes, const job *j)
     return port_free(lanes, j, at);
 }
 
+static void
+fill_window(const order *o, lane *l)
+{
+    while (l->seen < WINDOW && l->behind < l->jobs.n) {
+        l->next[l->seen] = l->jobs.data[l->behind++];
+        if (o->jobs[l->next[l->seen]].done) // by a wider window (choose_ahead)
+            continue;
+        l->free_jobs |= (uint64_t)!o->jobs[l->next[l->seen]].missing << l->seen;
+        l->seen++;
+    }
+}
+
+// Its last dependence was placed.
+static void
+set_free(lane *l, uint32_t j)
+{
+    for (uint32_t i = 0; i < l->seen; i++)
+        if (l->next[i] == j)
+            l->free_jobs |= 1ull << i;
+}
+
+static void
+leave_window(const order *o, lane *l, uint32_t j)
+{
+    uint32_t i = 0;
+    while (i < l->seen && l->next[i] != j)
+        i++;
+    if (i == l->seen)
+        return;
+    uint64_t before = (1ull << i) - 1;
+    l->free_jobs = (l->free_jobs & before) | (l->free_jobs >> 1 & ~before);
+    l->seen--;
+    memmove(&l->next[i], &l->next[i + 1], (l->seen - i) * sizeof *l->next);
+    fill_window(o, l);
+}
+
+// Jobs to judge: those that wait for nobody, and the first few others.
+static uint64_t
+worth_a_look(const lane *l)
+{
+    uint64_t open = ~l->free_jobs & ((1ull << l->seen) - 1), guesses = 0;
+    for (int k = 0; k < GUESSES && open; k++, open &= open - 1)
+        guesses |= open & -open;
+    return l->free_jobs | guesses;
+}
+
 // The job the lane takes next and when it starts, if one can be placed. A later job overtakes
 // only where it fills a gap: at least half of it must fit.
 static void
 choose(const order *o, const lane *lanes, lane *l)
 {
-    uint32_t seen = 0, open = 0;
     cps_ps gap_end = INT64_MAX; // where the first of those passed over would start
     l->some = l->stale = false;
-    for (uint32_t i = l->head; i < l->jobs.n && seen < WINDOW; i++) {
-        job *j = &o->jobs[l->jobs.data[i]];
-        if (j->done)
-            continue;
-        seen++;
-        if (j->missing && open++ >= GUESSES)
-            continue;
+    for (uint64_t look = worth_a_look(l); look; look &= look - 1) {
+        uint32_t id = l->next[__builtin_ctzll(look)];
+        job *j = &o->jobs[id];
         cps_ps at = earliest(o, lanes, j);
         j->guess = at;
         if (!j->missing && (!l->some || at < l->when) &&
             (gap_end == INT64_MAX || at + j->occupy / 2 <= gap_end)) {
             l->some = true;
-            l->best = l->jobs.data[i];
+            l->best = id;
             l->when = at;
             if (at <= l->free)
                 break; // no wait: the first such is the one
@@ -395,7 +438,8 @@ place_job(order *o, lane *lanes, lane *l, cps_ps *pipe)
         if (same)
             w->own = CPS_MAX(w->own, when + j->self);
         w->ready = CPS_MAX(w->ready, same ? when + j->occupy : visible);
-        w->missing--;
+        if (--w->missing == 0)
+            set_free(&lanes[w->engine], o->outs[j->out + k]);
         lanes[w->engine].stale = true;
     }
     for (int p = 0; p < PORTS; p++)
@@ -404,6 +448,7 @@ place_job(order *o, lane *lanes, lane *l, cps_ps *pipe)
             lanes[j->engine == CPS_DVE ? port_rival[p] : CPS_DVE].stale = true;
         }
     l->stale = true;
+    leave_window(o, l, l->best);
     while (l->head < l->jobs.n && o->jobs[l->jobs.data[l->head]].done)
         l->head++;
 }
@@ -415,8 +460,10 @@ schedule(order *o, uint32_t from, uint32_t to)
     lane lanes[CPS_ENGINES] = {0};
     for (uint32_t i = 0; i < o->n; i++)
         cps_vec_push(o->g->arena, &lanes[o->jobs[i].engine].jobs, i);
-    for (int e = 0; e < CPS_ENGINES; e++)
+    for (int e = 0; e < CPS_ENGINES; e++) {
         lanes[e].stale = true;
+        fill_window(o, &lanes[e]);
+    }
     cps_tinst *list = cps_new_array(o->g->arena, cps_tinst, o->n);
     cps_ps pipe = 0;
     for (uint32_t n = 0; n < o->n; n++) {

@@ -5,6 +5,7 @@
 #define CPS_CODEGEN_PASS_H
 
 #include "codegen/codegen.h"
+#include "codegen/isa/timing.h"
 
 /* A storage that is streamed from HBM. */
 typedef struct cps_spilled {
@@ -15,6 +16,14 @@ typedef struct cps_spilled {
 } cps_spilled;
 
 /* What the passes share. */
+/* What an instruction of some kind cost last: the next of its kind mostly costs the same. */
+typedef struct cps_cost_seen {
+    cps_bundle b;
+    cps_cost cost;
+    uint8_t engine;
+    bool some;
+} cps_cost_seen;
+
 typedef struct cps_cg {
     cps_arena *arena; /* of the compilation; what lasts is copied out at the end */
     cps_arena *keep;  /* of the result: notes */
@@ -29,6 +38,7 @@ typedef struct cps_cg {
     CPS_VEC(cps_spilled) spilled;
     int64_t sbuf_peak; /* bytes per partition; alloc */
     int psum_banks;    /* banks used; alloc */
+    cps_cost_seen *costs; /* per instruction: cost.c */
 } cps_cg;
 
 /* A deep enough copy of `f` in `a`: views, instructions, buffers and lists can be changed. */
