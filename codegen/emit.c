@@ -3,7 +3,7 @@
  * The first wait of an operation is in its bundle already; further ones become EVENT_SEMAPHORE
  * records before it. Branch distances are counted in records from the branch itself (the unit
  * is not documented; runtime builders write such small numbers). */
-#include "codegen/isa/text.h"
+#include "codegen/isa/seen.h"
 #include "codegen/pass.h"
 #include "runtime/base/map.h"
 
@@ -12,6 +12,7 @@ typedef struct emit {
     cps_mprog *p;
     cps_map places; // (file, begin) -> place + 1
     CPS_VEC(cps_kloc) locs;
+    cps_isa_seen seen; // bundles that keep to the rules
 } emit;
 
 static cps_kloc
@@ -34,9 +35,10 @@ place(emit *e, cps_span at)
 }
 
 static bool
-verify(const emit *e, const cps_mop *m, const cps_bundle *b)
+verify(emit *e, const cps_mop *m, const cps_bundle *b)
 {
-    return !e->g->o.verify || cps_isa_verify(b, e->g->t->gen, (cps_engine)m->engine, e->g->d, m->loc);
+    return !e->g->o.verify ||
+           cps_isa_verify_again(&e->seen, b, e->g->t->gen, (cps_engine)m->engine, e->g->d, m->loc);
 }
 
 static bool
@@ -53,6 +55,7 @@ cps_pass_emit(cps_cg *g, cps_mprog *p)
 {
     emit e = {.g = g, .p = p};
     cps_map_init(&e.places, g->arena);
+    cps_isa_seen_init(&e.seen, g->arena);
     bool ok = true;
     uint32_t records[CPS_ENGINES] = {0};
     for (uint32_t i = 0; i < p->ops.n; i++)

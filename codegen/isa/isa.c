@@ -290,7 +290,7 @@ store(uint8_t *p, unsigned n, uint64_t v)
 }
 
 uint64_t
-cps_isa_get(const cps_bundle *b, cps_field f)
+cps_isa_get_odd(const cps_bundle *b, cps_field f)
 {
     cps_assert(f > CPS_F_NONE && f < CPS_FIELDS && cps_fields[f].bits <= 64);
     return load(b->b + cps_fields[f].byte, cps_fields[f].bits / 8u);
@@ -327,12 +327,14 @@ cps_isa_get_ap(const cps_bundle *b, cps_field f, cps_ap *out)
     const cps_field_row *r = &cps_fields[f];
     cps_assert(r->kind == CPS_FK_TENSOR || r->kind == CPS_FK_DATA4D);
     const uint8_t *p = b->b + r->byte;
-    out->addr = (uint32_t)load(p, 4);
+    // Addresses have 4 bytes, steps and counts 2: constant sizes are single loads.
+    out->addr = (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
     out->nd = r->arg;
+    const uint8_t *step = p + 4, *num = step + 2 * r->arg;
     for (unsigned i = 0; i < 4; i++) {
         bool has = i < r->arg;
-        out->step[i] = has ? (int16_t)load(p + 4 + 2 * i, 2) : 1;
-        out->num[i] = has ? (uint16_t)load(p + 4 + 2 * r->arg + 2 * i, 2) : 1;
+        out->step[i] = has ? (int16_t)(step[2 * i] | step[2 * i + 1] << 8) : 1;
+        out->num[i] = has ? (uint16_t)(num[2 * i] | num[2 * i + 1] << 8) : 1;
     }
 }
 
@@ -346,10 +348,10 @@ cps_isa_set_ap(cps_bundle *b, cps_field f, const cps_ap *ap)
     // Fillers of unused dims: 1 and 1 in a TENSOR, 0 and 1 in a DATA4D (inferred; the sources
     // accept any step there).
     uint16_t idle = r->kind == CPS_FK_TENSOR;
-    store(p, 4, ap->addr);
+    store_n(p, 4, ap->addr);
     for (unsigned i = 0; i < r->arg; i++) {
-        store(p + 4 + 2 * i, 2, i < ap->nd ? (uint16_t)ap->step[i] : idle);
-        store(p + 4 + 2 * r->arg + 2 * i, 2, i < ap->nd ? ap->num[i] : 1u);
+        store_n(p + 4 + 2 * i, 2, i < ap->nd ? (uint16_t)ap->step[i] : idle);
+        store_n(p + 4 + 2 * r->arg + 2 * i, 2, i < ap->nd ? ap->num[i] : 1u);
     }
 }
 

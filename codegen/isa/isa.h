@@ -188,7 +188,21 @@ void cps_isa_fit_init(cps_isa_fit *f, cps_gen g);
 bool cps_isa_fits(const cps_isa_fit *f, const cps_bundle *b);
 
 /* Plain fields up to 64 bits: raw bits, zero-extended. F32 fields hold the binary32 bits. */
-uint64_t cps_isa_get(const cps_bundle *b, cps_field f);
+uint64_t cps_isa_get_odd(const cps_bundle *b, cps_field f); /* of any size */
+static inline uint64_t
+cps_isa_get(const cps_bundle *b, cps_field f)
+{
+    const uint8_t *p = b->b + cps_fields[f].byte;
+    switch (cps_fields[f].bits) {
+    case 8:
+        return p[0];
+    case 16:
+        return (uint64_t)p[0] | (uint64_t)p[1] << 8;
+    case 32:
+        return (uint64_t)p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 | (uint64_t)p[3] << 24;
+    }
+    return cps_isa_get_odd(b, f);
+}
 void cps_isa_set(cps_bundle *b, cps_field f, uint64_t v);
 static inline void
 cps_isa_set_f32(cps_bundle *b, cps_field f, float v)

@@ -137,19 +137,21 @@ cps_actset_parse(const char *name)
 
 /* ---- dtypes ---- */
 
-// Several types share a tag (u8, bool and the MX scale; the three e4m3). The plainest speaks.
+// Several types share a tag (u8, bool and the MX scale; the three e4m3; e5m2). The plainest speaks.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Woverride-init"
+static const uint8_t dtype_by_wire[] = {
+#define CPS_DTYPE(id, name, alias, bits, wire, kind) [(wire) < 0 ? 0 : (wire)] = CPS_DT_##id,
+#include "runtime/base/dtype.def"
+    [0x00] = CPS_DT_NONE,
+    [0x03] = CPS_DT_U8,
+    [0x0E] = CPS_DT_FP8E4M3,
+    [0x0F] = CPS_DT_FP8E5M2,
+};
+#pragma GCC diagnostic pop
+
 cps_dtype
 cps_isa_dtype(unsigned wire)
 {
-    cps_dtype found = CPS_DT_NONE;
-    for (unsigned t = 1; t < CPS_DT_COUNT; t++) {
-        const cps_dtype_row *r = &cps_dtypes[t];
-        if (r->wire < 0 || (unsigned)r->wire != wire)
-            continue;
-        if (r->kind == 'U' || r->kind == 'S')
-            return (cps_dtype)t;
-        if (found == CPS_DT_NONE)
-            found = (cps_dtype)t;
-    }
-    return found;
+    return wire < cps_countof(dtype_by_wire) ? (cps_dtype)dtype_by_wire[wire] : CPS_DT_NONE;
 }

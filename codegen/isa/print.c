@@ -631,6 +631,19 @@ cps_isa_print(const cps_bundle *b, cps_gen g, cps_buf *out)
     out->data[out->n] = '\0';
 }
 
+void
+cps_isa_print_sync(const cps_bundle *b, cps_gen g, cps_buf *out)
+{
+    if (!load8(b->b + 4))
+        return;
+    printer pr;
+    start(&pr, g);
+    memcpy(pr.b, b->b, CPS_BUNDLE_BYTES);
+    char *from = cps_buf_room(out, LINE_ROOM), *p = put_band(&pr, from, &cps_sync_bands[0], "hdr.");
+    out->n += (size_t)(p - from);
+    out->data[out->n] = '\0';
+}
+
 size_t
 cps_isa_print_lines(const cps_bundle *b, size_t n, cps_gen g, cps_buf *out)
 {

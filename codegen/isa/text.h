@@ -34,6 +34,8 @@
 
 /* Appends one line for the bundle (no newline). Never fails. */
 void cps_isa_print(const cps_bundle *b, cps_gen g, cps_buf *out);
+/* Appends what cps_isa_print says of the sync band at the end of a line. */
+void cps_isa_print_sync(const cps_bundle *b, cps_gen g, cps_buf *out);
 /* The same for n bundles, a newline after each; how many are instructions of the generation. */
 size_t cps_isa_print_lines(const cps_bundle *b, size_t n, cps_gen g, cps_buf *out);
 /* Parses a whole text; appends bundles. Comments run from "//" to the end of the line. Errors
@@ -59,6 +61,8 @@ bool cps_isa_parse_end(cps_cas *ps, cps_buf *bundles);
  * error was emitted. `engine` may be CPS_ENGINE_ANY. */
 bool cps_isa_verify(const cps_bundle *b, cps_gen g, cps_engine engine, cps_diags *d,
                     cps_span at);
+/* Of them those of the sync bands alone. */
+bool cps_isa_verify_sync(const cps_bundle *b, cps_gen g, cps_engine e, cps_diags *d, cps_span at);
 
 /* What only a whole stream shows: PSUM regions that start and end, branches inside the stream,
  * records of several parts. Warnings only; true when there was none. `at` has a place for each

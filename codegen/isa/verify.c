@@ -153,23 +153,37 @@ reserved(cps_checker *c)
 
 /* ---- whole ---- */
 
+static cps_checker
+checker(const cps_bundle *b, cps_gen g, cps_engine e, cps_diags *d, cps_span at)
+{
+    cps_insn id = cps_isa_find(b->b[0], g);
+    return (cps_checker){.b = b,
+                         .id = id,
+                         .insn = &cps_insns[id],
+                         .g = g,
+                         .e = e,
+                         .d = d,
+                         .at = at,
+                         .good = true};
+}
+
+bool
+cps_isa_verify_sync(const cps_bundle *b, cps_gen g, cps_engine e, cps_diags *d, cps_span at)
+{
+    cps_checker c = checker(b, g, e, d, at);
+    sync(&c);
+    return c.good;
+}
+
 bool
 cps_isa_verify_hits(const cps_bundle *b, cps_gen g, cps_engine e, cps_diags *d, cps_span at,
                     cps_rule_hits *hits)
 {
-    cps_insn id = cps_isa_find(b->b[0], g);
-    cps_checker c = {.b = b,
-                     .id = id,
-                     .insn = &cps_insns[id],
-                     .g = g,
-                     .e = e,
-                     .d = d,
-                     .at = at,
-                     .hits = hits,
-                     .good = true};
+    cps_checker c = checker(b, g, e, d, at);
+    c.hits = hits;
     if (hits)
         hits->step = 0;
-    if (!id) {
+    if (!c.id) {
         c.insn = &cps_insns[cps_isa_find_any(b->b[0])];
         cps_check_report(&c, CPS_RULE_OPCODE, "opcode 0x%02x is no instruction of %s", b->b[0],
                          cps_gen_name(g));

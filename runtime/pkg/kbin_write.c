@@ -4,7 +4,7 @@
  */
 #include "runtime/pkg/kbin_priv.h"
 
-#include "codegen/isa/text.h"
+#include "codegen/isa/seen.h"
 #include "runtime/base/file.h"
 
 #include <errno.h>
@@ -207,6 +207,10 @@ put_number(cps_buf *out, uint32_t v)
 static void
 listing(const cps_kbin *k, cps_buf *out)
 {
+    cps_arena *a = cps_arena_create();
+    cps_isa_seen seen;
+    cps_buf texts = {0};
+    cps_isa_seen_init(&seen, a);
     cps_buf_printf(out, "// kernel %s, target %s, core %d of %d\n", k->name, k->target, k->core,
                    k->cores);
     for (int e = 0; e < CPS_ENGINES; e++) {
@@ -214,7 +218,7 @@ listing(const cps_kbin *k, cps_buf *out)
         cps_buf_printf(out, "\n// ---- %s: %u instructions ----\n",
                        cps_engine_name((cps_engine)e), s->code.n);
         for (uint32_t i = 0; i < s->code.n; i++) {
-            cps_isa_print(&s->code.data[i], k->gen, out);
+            cps_isa_print_again(&seen, &texts, &s->code.data[i], k->gen, out);
             const cps_kloc *at = s->locs.n ? &s->locs.data[i] : NULL;
             cps_buf_puts(out, " // ");
             put_number(out, i);
@@ -229,6 +233,8 @@ listing(const cps_kbin *k, cps_buf *out)
             cps_buf_putc(out, '\n');
         }
     }
+    cps_buf_fini(&texts);
+    cps_arena_destroy(a);
 }
 
 void
