@@ -16,6 +16,15 @@ cps_is_bir(const char *path)
     return cps_has_suffix(path, ".bir.json") || cps_has_suffix(path, ".bir");
 }
 
+bool
+cps_are_bir(const cps_cli *c)
+{
+    bool all = c->args.n == 1 || c->args.n == 2;
+    for (uint32_t i = 0; i < c->args.n; i++)
+        all = all && cps_is_bir(c->args.data[i]);
+    return all;
+}
+
 static cps_bir *
 read_document(cps_cli *c, const char *path, cps_file *f)
 {
@@ -68,6 +77,35 @@ target_of(cps_cli *c, const cps_kbin *k, bool *ok)
     return t;
 }
 
+// Operands of one core that the core before it does not have become the package's variables.
+static void
+add_operands(cps_package *p, const cps_kbin *k, const cps_kbin *before)
+{
+    cps_arena *a = p->arena;
+    for (uint32_t i = 1; i < k->vars.n; i++) {
+        const cps_kvar *v = &k->vars.data[i];
+        if (before && cps_kbin_var(before, v->name) != UINT32_MAX)
+            continue;
+        if (v->kind != CPS_VAR_INPUT && v->kind != CPS_VAR_OUTPUT && v->kind != CPS_VAR_INOUT)
+            continue;
+        bool in = v->kind != CPS_VAR_OUTPUT, out = v->kind != CPS_VAR_INPUT;
+        cps_pvar pv = {.name = v->name,
+                       .kind = in ? CPS_PV_INPUT : CPS_PV_OUTPUT,
+                       .dtype = v->dtype,
+                       .rank = v->rank,
+                       .bytes = v->bytes};
+        cps_pio io = {.name = v->name, .var = p->vars.n, .rank = v->rank};
+        memcpy(pv.dim, v->dim, sizeof pv.dim);
+        memcpy(io.dim, v->dim, sizeof io.dim);
+        cps_vec_push(a, &p->vars, pv);
+        if (in)
+            cps_vec_push(a, &p->inputs, io);
+        if (out)
+            cps_vec_push(a, &p->outputs, io);
+        cps_vec_push(a, &p->args, ((cps_parg){v->name, io.var}));
+    }
+}
+
 // Variables that cross the kernel's border become the package's; its own stay inside.
 static cps_package *
 package_of(cps_cli *c, const cps_kbin *k, const cps_target *t)
@@ -87,43 +125,60 @@ package_of(cps_cli *c, const cps_kbin *k, const cps_target *t)
                      .bytes = k->stats.hbm_bytes,
                      .kbin = k};
     cps_vec_push(a, &p->kernels, x);
-    for (uint32_t i = 1; i < k->vars.n; i++) {
-        const cps_kvar *v = &k->vars.data[i];
-        if (v->kind != CPS_VAR_INPUT && v->kind != CPS_VAR_OUTPUT && v->kind != CPS_VAR_INOUT)
-            continue;
-        bool in = v->kind != CPS_VAR_OUTPUT, out = v->kind != CPS_VAR_INPUT;
-        cps_pvar pv = {.name = v->name,
-                       .kind = in ? CPS_PV_INPUT : CPS_PV_OUTPUT,
-                       .dtype = v->dtype,
-                       .rank = v->rank,
-                       .bytes = v->bytes};
-        cps_pio io = {.name = v->name, .var = p->vars.n, .rank = v->rank};
-        memcpy(pv.dim, v->dim, sizeof pv.dim);
-        memcpy(io.dim, v->dim, sizeof io.dim);
-        cps_vec_push(a, &p->vars, pv);
-        if (in)
-            cps_vec_push(a, &p->inputs, io);
-        if (out)
-            cps_vec_push(a, &p->outputs, io);
-        cps_vec_push(a, &p->args, ((cps_parg){v->name, io.var}));
-    }
+    for (const cps_kbin *core = k; core; core = core->peer)
+        add_operands(p, core, core == k ? NULL : k);
     cps_vec_push(a, &p->steps, ((cps_pstep){.kernel = 0, .nargs = p->args.n}));
     return p;
 }
 
+// The kernel of one document, or of two: the programs of both cores, in any order.
+static cps_kbin *
+kernel_of(cps_cli *c, cps_file f[2])
+{
+    cps_kbin *k[2] = {NULL, NULL};
+    uint32_t n = c->args.n;
+    for (uint32_t i = 0; i < n; i++) {
+        cps_bir *doc = read_document(c, c->args.data[i], &f[i]);
+        k[i] = doc ? cps_bir_kernel(c->arena, doc, c->diags) : NULL;
+        if (!k[i])
+            return NULL;
+    }
+    if (n == 2 && k[0]->core > k[1]->core) {
+        cps_kbin *x = k[0];
+        k[0] = k[1];
+        k[1] = x;
+    }
+    bool pair = n == 2 && k[0]->core == 0 && k[1]->core == 1 && k[0]->cores == 2 && k[1]->cores == 2 &&
+                k[0]->gen == k[1]->gen && !strcmp(k[0]->target, k[1]->target) && !strcmp(k[0]->name, k[1]->name);
+    if (n == 1 && k[0]->cores == 1)
+        return k[0];
+    if (pair) {
+        k[0]->peer = k[1];
+        return k[0];
+    }
+    cps_error(c->diags, CPS_E1105, CPS_NOSPAN, n == 1 ? "'%s' is core %d's program of a kernel for %d"
+                                                      : "'%s' is core %d's program of a kernel for %d, and the other is not its peer's",
+              c->args.data[0], k[0]->core, k[0]->cores);
+    cps_help(c->diags, "give the documents of both cores: copse compile core0/kernel.bir.json core1/kernel.bir.json -o DIR");
+    return NULL;
+}
+
 cps_exit
-cps_bir_compile(cps_cli *c, const char *path, const char *dir)
+cps_bir_compile(cps_cli *c, const char *dir)
 {
     const char *emit =
         cps_cli_has(c, CPS_OPT_EMIT) ? cps_cli_word(c, CPS_OPT_EMIT, "", "asm bir") : NULL;
     if (cps_cli_has(c, CPS_OPT_EMIT) && !emit)
         return CPS_USAGE;
+    if (emit && !strcmp(emit, "bir") && c->args.n > 1) {
+        cps_error(c->diags, CPS_E1105, CPS_NOSPAN, "'--emit bir' prints one document again");
+        return CPS_USAGE;
+    }
     if (emit && !strcmp(emit, "bir"))
-        return cps_bir_opt(c, path, dir ? dir : "-");
-    cps_file f = {0};
+        return cps_bir_opt(c, c->args.data[0], dir ? dir : "-");
+    cps_file f[2] = {{0}};
     double t0 = cps_now_ms();
-    cps_bir *doc = read_document(c, path, &f);
-    cps_kbin *k = doc ? cps_bir_kernel(c->arena, doc, c->diags) : NULL;
+    cps_kbin *k = kernel_of(c, f);
     bool ok = k != NULL;
     const cps_target *t = ok ? target_of(c, k, &ok) : NULL;
     // Nobody vouches for a document: what its kernel does is proved as for a fresh one.
@@ -139,5 +194,7 @@ cps_bir_compile(cps_cli *c, const char *path, const char *dir)
             fprintf(stderr, "%s: %s for %s, made of BIR in %.2f ms\n", dir, k->name, k->target,
                     cps_now_ms() - t0);
     }
-    return finish(c, &f, ok);
+    cps_exit code = finish(c, &f[0], ok);
+    cps_file_close(&f[1]);
+    return code;
 }

@@ -2,6 +2,7 @@
  * rank, in order: the folder of a kernel (of a pair: with core0/ and core1/ in it), or a package of one
  * kernel. Inputs are seeded, all different, or given for one rank or for all. */
 #include "frontend/cmd_group.h"
+#include "frontend/debug.h"
 #include "frontend/execute.h"
 #include "frontend/views.h"
 
@@ -178,10 +179,7 @@ cps_cmd_group(cps_cli *c)
     bool ok = true;
     unsigned checks = cps_cli_checks(c, &ok);
     gang g = {.c = c};
-    if (cps_cli_has(c, CPS_OPT_BREAK) || cps_cli_has(c, CPS_OPT_WATCH) || cps_cli_has(c, CPS_OPT_DUMP)) {
-        cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "--break, --watch and --dump look at one core, and this is a group");
-        return CPS_USAGE;
-    }
+    cps_debug *debug = cps_debug_open(c, &ok);
     if (!ok || !open_all(&g))
         return cps_cli_failed(c);
     const cps_target *t = cps_target_find(g.core[0]->target);
@@ -204,15 +202,17 @@ cps_cmd_group(cps_cli *c)
     cps_sim_opts opts;
     double t0 = cps_now_ms();
     ok = ok && cps_io_inputs(c, g.io, g.nin, NULL) && cps_sim_group_load(s, g.core, c->diags) && bind_all(&g, s) &&
-         cps_sim_options(c, checks, cps_views_any(&views), &opts) && cps_sim_group_run(s, &opts, each, c->diags);
+         cps_sim_options(c, checks, cps_views_any(&views), &opts) &&
+         cps_debug_attach(debug, s, g.cores, rep.kernel, &opts) &&
+         cps_debug_detach(debug, cps_sim_group_run(s, &opts, each, c->diags));
     rep.wall_ms = cps_now_ms() - t0;
     if (ok) {
         cps_report_add(c->arena, &rep, each, g.cores, cps_sim_group_time_ps(s), NULL);
         cps_views_add(c, &views, s, g.core, g.cores, rep.kernel, &rep.roof, 0);
     }
-    ok = cps_views_close(c, &views, ok) && save(&g);
+    ok = cps_views_close(c, &views, ok) && cps_debug_close(debug) && save(&g);
     cps_sim_group_destroy(s);
-    cps_exit code = ok ? cps_report_emit(c, &rep) : cps_cli_failed(c);
+    cps_exit code = ok ? cps_report_emit(c, &rep) : cps_debug_quit(debug) ? CPS_OK : cps_cli_failed(c);
     cps_cli_flush(c);
     return code;
 }

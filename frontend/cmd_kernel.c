@@ -254,8 +254,13 @@ run(cps_cli *c)
         rep.compile_ms = cps_now_ms() - t0;
         rep.hits = bin.hit;
         rep.misses = !bin.hit;
+        if (emit && !strcmp(emit, "bir") && bin.kbin->peer) {
+            cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'--emit bir' of two cores is two documents, and this is one stream");
+            cps_help(c->diags, "kernel compile --emit bir -o DIR writes kernel.bir.json for each core");
+            return CPS_USAGE;
+        }
         if (emit && !strcmp(emit, "bir"))
-            return cps_cli_write(c, "-", bin.bir, bin.bir_bytes) ? CPS_OK : CPS_IO;
+            return cps_cli_write(c, "-", bin.bir[0], bin.bir_bytes[0]) ? CPS_OK : CPS_IO;
         if (emit && !strcmp(emit, "asm")) {
             cps_buf text = {0};
             cps_kbin_listing(bin.kbin, &text);

@@ -129,7 +129,7 @@ cps_exit
 cps_cmd_compile(cps_cli *c)
 {
     bool ok = true;
-    const char *path = one_arg(c), *dir = cps_cli_str(c, CPS_OPT_OUTPUT, NULL);
+    const char *dir = cps_cli_str(c, CPS_OPT_OUTPUT, NULL), *path = cps_are_bir(c) ? c->args.data[0] : one_arg(c);
     const char *emit = cps_cli_has(c, CPS_OPT_EMIT)
                            ? cps_cli_word(c, CPS_OPT_EMIT, "", "graph lowered tile asm neff bir")
                            : NULL;
@@ -140,8 +140,8 @@ cps_cmd_compile(cps_cli *c)
         cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'--emit %s' is of NeuronCore kernels, and there are none for the host", emit);
         return CPS_USAGE;
     }
-    if (cps_is_bir(path) && (dir || emit))
-        return cps_bir_compile(c, path, dir);
+    if (cps_are_bir(c) && (dir || emit))
+        return cps_bir_compile(c, dir);
     bool neff = emit && !strcmp(emit, "neff"), bir = emit && !strcmp(emit, "bir");
     if (neff || bir)
         emit = NULL; // beside the package, not instead of it

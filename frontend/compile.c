@@ -137,7 +137,9 @@ make(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_candidate *k,
         cps_tfunc *f = trace(c, cps_cli_registry(c), tile, i, k, core);
         if (f && t && t->before)
             t->before(t->ctx, f);
-        ok = f && cps_codegen(a, f, i->target, o, &made[core], c->diags);
+        cps_codegen_opts mine = *o;
+        mine.notes = o->notes ? &o->notes[core] : NULL; // one for each core
+        ok = f && cps_codegen(a, f, i->target, &mine, &made[core], c->diags);
         if (tile == a)
             continue;
         for (uint32_t v = 0; ok && v < made[core]->vars.n; v++) {
@@ -163,14 +165,10 @@ cps_compile_kernel(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_ca
     out->key = cps_digest_of(parts.data, parts.n);
     out->kbin = NULL;
     out->hit = false;
-    out->bir = NULL;
+    out->bir[0] = out->bir[1] = NULL;
     // BIR says more than a cached kernel knows: buffers, dependences, program order.
     bool bir = !strcmp(cps_cli_str(c, CPS_OPT_EMIT, ""), "bir");
-    if (bir && i->cores > 1) {
-        cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'--emit bir' writes kernels of one core");
-        return false;
-    }
-    cps_notes notes = {0};
+    cps_notes notes[2] = {0};
     if (!bir && cps_cache_get(cache, &out->key, parts.data, parts.n, &bytes)) {
         const char *why = NULL;
         // The unpacked kernel refers into the bytes: they move to the arena first.
@@ -184,7 +182,7 @@ cps_compile_kernel(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_ca
 #ifdef CPS_TEST_BUILD
         each = true;
 #endif
-        cps_codegen_opts o = {.verify = true, .notes = bir ? &notes : NULL};
+        cps_codegen_opts o = {.verify = true, .notes = bir ? notes : NULL};
         if (each) {
             o.after = check_after;
             o.ctx = (void *)(uintptr_t)i->target;
@@ -202,11 +200,11 @@ cps_compile_kernel(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_ca
             if (!streamed)
                 cps_cache_put(cache, &out->key, parts.data, parts.n, bytes.data, bytes.n);
         }
-        if (out->kbin && bir) {
+        for (const cps_kbin *x = bir ? out->kbin : NULL; x; x = x->peer) {
             bytes.n = 0;
-            cps_bir_write(fresh, &notes, &bytes);
-            out->bir = cps_arena_strndup(a, bytes.data, bytes.n);
-            out->bir_bytes = bytes.n;
+            cps_bir_write(x, &notes[x->core], &bytes);
+            out->bir[x->core] = cps_arena_strndup(a, bytes.data, bytes.n);
+            out->bir_bytes[x->core] = bytes.n;
         }
     }
     cps_buf_fini(&parts);

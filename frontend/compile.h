@@ -11,8 +11,8 @@ typedef struct cps_compiled {
     const cps_kbin *kbin;
     cps_digest key;
     bool hit;
-    const char *bir; /* with --emit bir: the kernel as BIR JSON, else NULL */
-    size_t bir_bytes;
+    const char *bir[2]; /* with --emit bir: the program of each core as BIR JSON, else NULL */
+    size_t bir_bytes[2];
 } cps_compiled;
 
 /* Compiles the admitted candidate for the instance, or takes the result from the cache. The

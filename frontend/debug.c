@@ -23,21 +23,24 @@ typedef struct stop {
 typedef struct dump {
     const char *text;
     cps_area area;
-    bool ever;
+    bool here, ever;
 } dump;
 
 struct cps_debug {
     cps_cli *c;
-    cps_sim *s;
+    cps_sim_group *group;
+    unsigned cores, core; /* core: the one that stopped, or that a command chose */
+    cps_sim *s;           /* its machine */
     const char *kernel;
     CPS_VEC(stop) stops; /* number k + 1 */
     CPS_VEC(dump) dumps;
     bool talks;   /* standard input has not ended */
     bool tty, quit, fresh;
+    bool fresh_core[CPS_SIM_CORES]; /* it has not begun */
     bool ended;   /* the run is over: only looking is possible */
     bool engaged; /* it was stopped at least once */
     uint64_t steps; /* instructions until the next stop; 0: none */
-    int step_engine; /* counted alone, or -1 */
+    int step_core, step_engine; /* counted alone, or -1 */
 };
 
 /* ---- setting up ---- */
@@ -73,13 +76,14 @@ cps_debug_open(cps_cli *c, bool *ok)
         return NULL;
     cps_debug *g = cps_new(c->arena, cps_debug);
     g->c = c;
-    g->step_engine = -1;
+    g->step_core = g->step_engine = -1;
     g->tty = isatty(STDIN_FILENO);
     g->talks = cps_cli_has(c, CPS_OPT_BREAK) || cps_cli_has(c, CPS_OPT_WATCH);
     for (uint32_t k = 0; k < c->opt[CPS_OPT_BREAK].n; k++)
         if (!add_break(g, c->opt[CPS_OPT_BREAK].data[k])) {
             cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'--break %s' names no place", c->opt[CPS_OPT_BREAK].data[k]);
-            cps_help(c->diags, "start, pe:12, 63, matmul.cps:63, MATMUL or pe:MATMUL; `copse isa` lists opcodes");
+            cps_help(c->diags, "start, pe:12, 63, matmul.cps:63, MATMUL or pe:MATMUL, or core1:pe:12 where there are cores; `copse isa` "
+                     "lists opcodes");
             *ok = false;
         }
     for (uint32_t k = 0; k < c->opt[CPS_OPT_WATCH].n; k++)
@@ -108,13 +112,23 @@ put_time(int64_t ps)
     printf("%" PRId64 ".%06" PRId64 " us", ps / 1000000, ps % 1000000);
 }
 
+/* "pe", or "core 1 pe" where there are several cores. */
+static void
+put_engine(cps_debug *g, cps_engine e)
+{
+    if (g->cores > 1)
+        printf("core %u ", g->core);
+    printf("%s", cps_engine_name(e));
+}
+
 static void
 put_insn(cps_debug *g, cps_engine e, uint32_t index)
 {
     cps_buf b = {0};
     cps_place at;
     if (cps_sim_insn(g->s, e, index, &at, &b)) {
-        printf("%s[%u] %s", cps_engine_name(e), index, b.data);
+        put_engine(g, e);
+        printf("[%u] %s", index, b.data);
         if (at.file)
             printf("  // %s:%u", at.file, at.line);
         printf("\n");
@@ -134,20 +148,58 @@ put_hex(const uint8_t *v, const uint8_t *written, size_t n)
 }
 
 static void
-where(cps_debug *g)
+look_at(cps_debug *g, unsigned core)
 {
-    printf("kernel %s at ", g->kernel);
-    put_time(cps_sim_now(g->s));
-    printf("\n");
+    g->core = core;
+    g->s = cps_sim_group_core(g->group, core);
+}
+
+/* Takes a core's name off a word of a command and looks at that core; false after a message. */
+static bool
+take_core(cps_debug *g, const char **word)
+{
+    int core = -1;
+    if (*word)
+        *word = cps_core_parse(*word, &core);
+    if (core >= (int)g->cores) {
+        printf("there is no core %d\n", core);
+        return false;
+    }
+    if (core >= 0)
+        look_at(g, (unsigned)core);
+    if (*word && !**word)
+        *word = NULL;
+    return true;
+}
+
+static void
+put_transfers(cps_debug *g)
+{
+    cps_buf b = {0};
+    cps_sim_transfers(g->s, &b);
+    for (const char *line = b.n ? b.data : "", *end; *line; line = end) {
+        end = strchr(line, '\n') + 1;
+        if (g->cores > 1)
+            printf("core %u ", g->core);
+        printf("%.*s", (int)(end - line), line);
+    }
+    cps_buf_fini(&b);
+}
+
+/* Every engine of the core that is looked at. */
+static void
+where_core(cps_debug *g)
+{
     for (int e = 0; e < CPS_ENGINES; e++) {
         cps_place p = cps_sim_where(g->s, (cps_engine)e);
         if (!p.count)
             continue;
+        put_engine(g, (cps_engine)e);
         if (p.state == CPS_AT_END) {
-            printf("%s: at the end of its %u instructions\n", cps_engine_name((cps_engine)e), p.count);
+            printf(": at the end of its %u instructions\n", p.count);
             continue;
         }
-        printf("%s: ", cps_engine_name((cps_engine)e));
+        printf(": ");
         if (p.state == CPS_AT_WAIT)
             printf("waits for %c[%d], which is %" PRId64 " and shall be %" PRId64 "; ", p.semaphore < 256 ? 'S' : 'E',
                    p.semaphore % 256, p.value, p.wanted);
@@ -159,11 +211,21 @@ where(cps_debug *g)
         printf("next is ");
         put_insn(g, (cps_engine)e, p.index);
     }
-    cps_buf b = {0};
-    cps_sim_transfers(g->s, &b);
-    if (b.n)
-        printf("%s", b.data);
-    cps_buf_fini(&b);
+    put_transfers(g);
+}
+
+static void
+where(cps_debug *g)
+{
+    unsigned core = g->core;
+    printf("kernel %s at ", g->kernel);
+    put_time(cps_sim_now(g->s));
+    printf("\n");
+    for (unsigned k = 0; k < g->cores; k++) {
+        look_at(g, k);
+        where_core(g);
+    }
+    look_at(g, core);
 }
 
 static int
@@ -178,6 +240,8 @@ engine_named(const char *s)
 static void
 registers(cps_debug *g, const char *which)
 {
+    if (!take_core(g, &which))
+        return;
     int only = engine_named(which);
     if (which && only < 0) {
         printf("there is no engine '%s'\n", which);
@@ -187,7 +251,8 @@ registers(cps_debug *g, const char *which)
         unsigned shown = 0;
         if ((only >= 0 && only != e) || !cps_sim_where(g->s, (cps_engine)e).count)
             continue;
-        printf("%s:", cps_engine_name((cps_engine)e));
+        put_engine(g, (cps_engine)e);
+        printf(":");
         for (unsigned r = 0; r < cps_sim_registers(); r++) {
             uint32_t v = cps_sim_register(g->s, (cps_engine)e, r);
             if (v)
@@ -202,6 +267,8 @@ static void
 semaphores(cps_debug *g, const char *which)
 {
     int64_t n;
+    if (!take_core(g, &which))
+        return;
     if (which && (!cps_parse_int(which, strlen(which), &n) || n < 0 || n >= cps_sim_semaphores())) {
         printf("there is no semaphore '%s'\n", which);
         return;
@@ -231,6 +298,22 @@ put_value(cps_dtype t, const void *p)
         printf(" %.6g", cps_to_f64(t, p));
 }
 
+/* The machine that a place of a command is of: the core that it names, or the one that is looked at. */
+static bool
+find_here(cps_debug *g, cps_area *x)
+{
+    if (x->core < 0)
+        x->core = (int)g->core;
+    return x->core < (int)g->cores && cps_area_find(x, cps_sim_group_core(g->group, (unsigned)x->core)) &&
+           cps_area_fits(x, cps_sim_group_core(g->group, (unsigned)x->core));
+}
+
+static cps_sim *
+machine(const cps_debug *g, const cps_area *x)
+{
+    return cps_sim_group_core(g->group, (unsigned)x->core);
+}
+
 static void
 memory(cps_debug *g, const char *what, const char *type)
 {
@@ -240,13 +323,13 @@ memory(cps_debug *g, const char *what, const char *type)
         printf("mem SPACE:PARTITION:BYTE[:LEN] [DTYPE]\n");
         return;
     }
-    if (!cps_area_find(&x, g->s) || !cps_area_fits(&x, g->s)) {
+    if (!find_here(g, &x)) {
         printf("%s is no memory of kernel %s\n", what, g->kernel);
         return;
     }
     size_t n = CPS_MIN(x.len, (size_t)65536);
     uint8_t *v = malloc(2 * n + 8);
-    if (!v || !cps_sim_peek(g->s, &x.at, n, v, v + n)) {
+    if (!v || !cps_sim_peek(machine(g, &x), &x.at, n, v, v + n)) {
         free(v);
         return;
     }
@@ -267,7 +350,7 @@ memory(cps_debug *g, const char *what, const char *type)
 static bool
 show_dump(cps_debug *g, const char *text, const cps_area *x)
 {
-    uint8_t *v = cps_area_read(x, g->s, g->c->arena);
+    uint8_t *v = cps_area_read(x, machine(g, x), g->c->arena);
     if (!v) {
         printf("%s is not bound\n", text);
         return true;
@@ -309,7 +392,7 @@ dump_command(cps_debug *g, const char *what)
     cps_area x;
     if (!what || !cps_area_parse(g->c->arena, what, true, &x))
         printf("dump SPACE:PARTITION:BYTE:SHAPE:DTYPE[=F.npy]\n");
-    else if (!cps_area_find(&x, g->s) || !cps_area_fits(&x, g->s))
+    else if (!find_here(g, &x))
         printf("%s is no memory of kernel %s\n", what, g->kernel);
     else
         show_dump(g, what, &x);
@@ -318,6 +401,8 @@ dump_command(cps_debug *g, const char *what)
 static void
 list(cps_debug *g, cps_engine about, const char *which)
 {
+    if (!take_core(g, &which))
+        return;
     int e = which ? engine_named(which) : (int)about;
     if (e < 0) {
         printf("there is no engine '%s'\n", which);
@@ -352,6 +437,7 @@ static const char help[] =
     "step [N]            N instructions on, of any engine (default 1); step ENGINE [N]: of that one\n"
     "continue            to the next stop; after the end of a kernel, to the next one\n"
     "where               time, every engine's next instruction and what it waits for, transfers\n"
+    "core [N]            the core that the other commands are about: the one that stopped, or core N\n"
     "list [ENGINE]       instructions around the next one\n"
     "regs [ENGINE]       registers that are not 0\n"
     "sems [N]            semaphores that are not 0, or one\n"
@@ -361,24 +447,36 @@ static const char help[] =
     "watch SPACE:PARTITION:BYTE[:LEN]         stops when the bytes change\n"
     "info, delete N      the stops\n"
     "quit                ends the run\n"
-    "SPACE is sbuf or psum; hbm:NAME:BYTE is a variable. The first letter of a command is enough;\n"
+    "SPACE is sbuf or psum; hbm:NAME:BYTE is a variable. Of several cores one is named by core1: in front,\n"
+    "as in core1:pe, core1:sbuf:0:0 or core1:MATMUL; a break without one is of any core. The first letter of a command is enough;\n"
     "an empty line repeats the last one. At the end of the input the run goes on without stops.\n";
 
-static bool find(cps_debug *g, stop *x);
 static void arm(cps_debug *g, stop *x);
 
 static void
 new_watch(cps_debug *g, const char *text)
 {
     stop *x = &g->stops.data[g->stops.n - 1];
-    if (find(g, x))
-        arm(g, x);
+    x->here = x->ever = find_here(g, &x->area);
+    arm(g, x);
     if (x->here) {
         printf("%u: watch %s\n", g->stops.n, text);
     } else {
         printf("%s is no memory of kernel %s\n", text, g->kernel);
         g->stops.n--;
     }
+}
+
+static void
+choose_core(cps_debug *g, const char *which)
+{
+    int64_t n = g->core;
+    if (which && (!cps_parse_int(which, strlen(which), &n) || n < 0 || n >= g->cores)) {
+        printf("there is no core '%s'\n", which);
+        return;
+    }
+    look_at(g, (unsigned)n);
+    printf("core %u of %u\n", g->core, g->cores);
 }
 
 /* Executes one line; true when the run goes on. */
@@ -391,7 +489,7 @@ command(cps_debug *g, cps_engine about, char *line)
         word[n++] = w;
     const char *a = word[1], *b = word[2];
     static const char *const names[] = {"step",  "continue", "where", "list", "regs", "sems", "mem",
-                                        "dump",  "break",    "watch", "info", "delete", "help", "quit"};
+                                        "dump",  "break",    "watch", "info", "delete", "help", "quit", "core"};
     const char *name = NULL;
     for (unsigned k = 0; k < cps_countof(names) && !name; k++)
         if (!strncmp(names[k], word[0], strlen(word[0])) && (word[0][1] || strchr("scwlmbiqhd", word[0][0])))
@@ -400,19 +498,27 @@ command(cps_debug *g, cps_engine about, char *line)
         printf("no command '%s'; 'help' lists them\n", word[0]);
     } else if (!strcmp(name, "step") || !strcmp(name, "continue")) {
         int64_t count = 1;
-        int e = *name == 's' ? engine_named(a) : -1;
-        const char *num = e >= 0 ? b : a;
+        int core = -1;
+        const char *what = *name == 's' && a ? cps_core_parse(a, &core) : a;
+        int e = *name == 's' ? engine_named(what) : -1;
+        const char *num = e >= 0 || core >= 0 ? b : a;
+        if (e >= 0 && core < 0)
+            core = (int)g->core;
         if (g->ended && *name == 's') {
             printf("the run has ended\n");
-        } else if (*name == 's' && num && (!cps_parse_int(num, strlen(num), &count) || count < 1)) {
+        } else if (core >= (int)g->cores || (core >= 0 && e < 0 && *what) ||
+                   (*name == 's' && num && (!cps_parse_int(num, strlen(num), &count) || count < 1))) {
             printf("step [ENGINE] [N]\n");
         } else {
             g->steps = *name == 's' ? (uint64_t)count : 0;
+            g->step_core = core;
             g->step_engine = e;
             return true;
         }
     } else if (!strcmp(name, "where")) {
         where(g);
+    } else if (!strcmp(name, "core")) {
+        choose_core(g, a);
     } else if (!strcmp(name, "list")) {
         list(g, about, a);
     } else if (!strcmp(name, "regs")) {
@@ -476,22 +582,54 @@ talk(cps_debug *g, cps_engine about)
 
 /* ---- stops ---- */
 
-/* Finds the place of a watch in the kernel. False when it lies outside memory. */
-static bool
-find(cps_debug *g, stop *x)
+/* The core of a place that names none: the only one, or any that has the variable when all that have
+ * it see the same memory; -1 when none has it, -2 when it may be of several. */
+static int
+core_of(const cps_debug *g, cps_area x)
 {
-    x->here = cps_area_find(&x->area, g->s);
-    x->ever |= x->here;
-    if (!x->here || cps_area_fits(&x->area, g->s))
+    int found = -1;
+    uint32_t at = 0;
+    for (unsigned k = 0; k < g->cores; k++) {
+        const cps_sim *s = cps_sim_group_core(g->group, k);
+        if (!cps_area_find(&x, s))
+            continue;
+        if (found >= 0 && !(x.var && cps_sim_same_variable(cps_sim_group_core(g->group, (unsigned)found), at, s,
+                                                           x.at.partition)))
+            return -2;
+        found = found < 0 ? (int)k : found;
+        at = found == (int)k ? x.at.partition : at;
+    }
+    return found;
+}
+
+/* Finds a place of the command line in the kernel: `here` when the kernel has it; `x` then names its
+ * core. False after E1104. */
+static bool
+find(cps_debug *g, const char *opt, const char *text, cps_area *x, bool *here)
+{
+    int named;
+    cps_core_parse(text, &named);
+    x->core = named >= 0 ? named : core_of(g, *x);
+    *here = false;
+    if (x->core == -2) {
+        cps_error(g->c->diags, CPS_E1104, CPS_NOSPAN, "'%s %s' names no core, and kernel '%s' runs on %u", opt, text,
+                  g->kernel, g->cores);
+        cps_help(g->c->diags, "%s core0:%s, or another core's", opt, text);
+        return false;
+    }
+    if (x->core < 0 || x->core >= (int)g->cores || !cps_area_find(x, machine(g, x)))
         return true;
-    return x->here = false;
+    *here = cps_area_fits(x, machine(g, x));
+    if (!*here)
+        cps_error(g->c->diags, CPS_E1104, CPS_NOSPAN, "'%s %s' lies outside memory", opt, text);
+    return *here;
 }
 
 /* Takes the present bytes as known. */
 static void
 arm(cps_debug *g, stop *x)
 {
-    x->here = x->watch && x->here && cps_sim_peek(g->s, &x->area.at, x->area.len, x->old, x->old_written);
+    x->here = x->watch && x->here && cps_sim_peek(machine(g, &x->area), &x->area.at, x->area.len, x->old, x->old_written);
 }
 
 static void
@@ -515,13 +653,15 @@ before(cps_debug *g, cps_engine e, uint32_t index)
         arm(g, &g->stops.data[k]); // the run has set memory up
     for (uint32_t k = 0; k < g->stops.n && !halt; k++) {
         stop *x = &g->stops.data[k];
-        if (x->watch || x->gone || !(x->at.start ? g->fresh : cps_breakpoint_hit(&x->at, e, index, &at)))
+        bool begins = x->at.core < 0 ? g->fresh : g->fresh_core[g->core] && x->at.core == (int)g->core;
+        if (x->watch || x->gone || !(x->at.start ? begins : cps_breakpoint_hit(&x->at, g->core, e, index, &at)))
             continue;
         x->ever = halt = true;
         stopped(g, "break", x->text, k + 1);
     }
-    g->fresh = false;
-    if (!halt && g->steps && (g->step_engine < 0 || g->step_engine == (int)e) && --g->steps == 0) {
+    g->fresh = g->fresh_core[g->core] = false;
+    bool counts = (g->step_core < 0 || g->step_core == (int)g->core) && (g->step_engine < 0 || g->step_engine == (int)e);
+    if (!halt && g->steps && counts && --g->steps == 0) {
         halt = true;
         stopped(g, "step", "", 0);
     }
@@ -539,7 +679,7 @@ after(cps_debug *g, bool moved, cps_engine e, uint32_t index)
     for (uint32_t k = 0; k < g->stops.n; k++) {
         stop *x = &g->stops.data[k];
         size_t n = x->area.len;
-        if (!x->watch || x->gone || !x->here || !cps_sim_peek(g->s, &x->area.at, n, x->now, x->now_written) ||
+        if (!x->watch || x->gone || !x->here || !cps_sim_peek(machine(g, &x->area), &x->area.at, n, x->now, x->now_written) ||
             (!memcmp(x->old, x->now, n) && !memcmp(x->old_written, x->now_written, n)))
             continue;
         size_t from = 0, to = n;
@@ -564,9 +704,10 @@ after(cps_debug *g, bool moved, cps_engine e, uint32_t index)
 }
 
 static bool
-probe(void *self, cps_probe_kind kind, cps_engine e, uint32_t index)
+probe(void *self, cps_probe_kind kind, unsigned core, cps_engine e, uint32_t index)
 {
     cps_debug *g = self;
+    look_at(g, core);
     if (kind == CPS_PROBE_BEFORE)
         before(g, e, index);
     else
@@ -575,29 +716,29 @@ probe(void *self, cps_probe_kind kind, cps_engine e, uint32_t index)
 }
 
 bool
-cps_debug_attach(cps_debug *g, cps_sim *s, const char *kernel, cps_sim_opts *o)
+cps_debug_attach(cps_debug *g, cps_sim_group *s, unsigned cores, const char *kernel, cps_sim_opts *o)
 {
     if (!g)
         return true;
-    g->s = s;
+    g->group = s;
+    g->cores = cores;
+    look_at(g, 0);
     g->kernel = kernel;
     g->fresh = true;
+    for (unsigned k = 0; k < cores; k++)
+        g->fresh_core[k] = true;
     g->ended = g->engaged = false;
     g->steps = 0;
     bool ok = true;
     for (uint32_t k = 0; k < g->stops.n; k++) {
         stop *x = &g->stops.data[k];
-        if (x->watch && !x->gone && !find(g, x)) {
-            cps_error(g->c->diags, CPS_E1104, CPS_NOSPAN, "'--watch %s' lies outside memory", x->text);
-            ok = false;
-        }
+        if (x->watch && !x->gone)
+            ok = find(g, "--watch", x->text, &x->area, &x->here) && ok;
+        x->ever |= x->watch && x->here;
     }
     for (uint32_t k = 0; k < g->dumps.n; k++) {
         dump *x = &g->dumps.data[k];
-        if (cps_area_find(&x->area, s) && !cps_area_fits(&x->area, s)) {
-            cps_error(g->c->diags, CPS_E1104, CPS_NOSPAN, "'--dump %s' lies outside memory", x->text);
-            ok = false;
-        }
+        ok = find(g, "--dump", x->text, &x->area, &x->here) && ok;
     }
     o->probe = g->stops.n || g->talks ? probe : NULL;
     o->probe_self = g;
@@ -613,20 +754,37 @@ cps_debug_detach(cps_debug *g, bool ok)
     g->ended = true;
     if (!ok || g->engaged) {
         cps_cli_flush(g->c);
+        int64_t now = 0;
+        for (unsigned k = 0; k < g->cores; k++)
+            now = CPS_MAX(now, cps_sim_now(cps_sim_group_core(g->group, k)));
         printf("kernel %s %s at ", g->kernel, ok ? "ended" : "failed");
-        put_time(cps_sim_now(g->s));
+        put_time(now);
         printf("\n");
         talk(g, CPS_PE);
     }
     for (uint32_t k = 0; ok && k < g->dumps.n; k++) {
         dump *x = &g->dumps.data[k];
-        if (!cps_area_find(&x->area, g->s))
+        if (!x->here)
             continue;
         x->ever = true;
         written = show_dump(g, x->text, &x->area) && written;
     }
     fflush(stdout);
     return ok && written;
+}
+
+/* A place of the command line that no kernel had. */
+static void
+nowhere(cps_debug *g, const char *opt, const char *text, const cps_area *x)
+{
+    int core;
+    cps_core_parse(text, &core);
+    if (x->var)
+        cps_error(g->c->diags, CPS_E1104, CPS_NOSPAN, "'%s %s': no kernel has such a variable", opt, text);
+    else
+        cps_error(g->c->diags, CPS_E1104, CPS_NOSPAN, "'%s %s': no kernel runs on a core %d", opt, text, core);
+    if (x->var && core >= 0)
+        cps_note(g->c->diags, CPS_NOSPAN, "on a core %d", core);
 }
 
 bool
@@ -641,13 +799,12 @@ cps_debug_close(cps_debug *g)
             printf("break %u (%s) was never reached\n", k + 1, x->text);
             continue;
         }
-        cps_error(g->c->diags, CPS_E1104, CPS_NOSPAN, "'--watch %s': no kernel has such a variable", x->text);
+        nowhere(g, "--watch", x->text, &x->area);
         ok = false;
     }
     for (uint32_t k = 0; g && !g->quit && k < g->dumps.n; k++)
         if (!g->dumps.data[k].ever) {
-            cps_error(g->c->diags, CPS_E1104, CPS_NOSPAN, "'--dump %s': no kernel has such a variable",
-                      g->dumps.data[k].text);
+            nowhere(g, "--dump", g->dumps.data[k].text, &g->dumps.data[k].area);
             ok = false;
         }
     return ok;

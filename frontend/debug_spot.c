@@ -14,10 +14,24 @@ engine_of(const char *s, size_t n)
     return -1;
 }
 
+const char *
+cps_core_parse(const char *s, int *core)
+{
+    size_t n = strncmp(s, "core", 4) ? 0 : strspn(s + 4, "0123456789");
+    int64_t v;
+    *core = -1;
+    if (!n || (s[4 + n] && s[4 + n] != ':') || !cps_parse_int(s + 4, n, &v) || v >= CPS_SIM_CORES)
+        return s;
+    *core = (int)v;
+    return s + 4 + n + (s[4 + n] == ':');
+}
+
 bool
 cps_breakpoint_parse(cps_arena *a, const char *s, cps_breakpoint *out)
 {
-    *out = (cps_breakpoint){.engine = -1, .pc = -1, .file = "", .insn = CPS_INSN_NONE};
+    int core;
+    s = cps_core_parse(s, &core);
+    *out = (cps_breakpoint){.core = core, .engine = -1, .pc = -1, .file = "", .insn = CPS_INSN_NONE};
     int64_t v;
     if (!strcmp(s, "start"))
         return out->start = true;
@@ -43,9 +57,9 @@ cps_breakpoint_parse(cps_arena *a, const char *s, cps_breakpoint *out)
 }
 
 bool
-cps_breakpoint_hit(const cps_breakpoint *b, cps_engine e, uint32_t index, const cps_place *at)
+cps_breakpoint_hit(const cps_breakpoint *b, unsigned core, cps_engine e, uint32_t index, const cps_place *at)
 {
-    if (b->start || (b->engine >= 0 && b->engine != (int)e) || (b->pc >= 0 && b->pc != index))
+    if (b->start || (b->core >= 0 && (unsigned)b->core != core) || (b->engine >= 0 && b->engine != (int)e) || (b->pc >= 0 && b->pc != index))
         return false;
     if (b->insn != CPS_INSN_NONE && strcmp(cps_insns[b->insn].name, at->name))
         return false;
@@ -88,7 +102,9 @@ tensor_of(cps_arena *a, const char *s, cps_area *x)
 bool
 cps_area_parse(cps_arena *a, const char *s, bool tensor, cps_area *out)
 {
-    *out = (cps_area){.len = 4};
+    int core;
+    s = cps_core_parse(s, &core);
+    *out = (cps_area){.core = core, .len = 4};
     size_t n = strcspn(s, ":");
     if (s[n] != ':')
         return false;

@@ -6,9 +6,13 @@
 #include "runtime/base/npy.h"
 #include "runtime/sim/debug.h"
 
-/* start, ENGINE:PC, LINE, FILE:LINE, OPCODE, ENGINE:OPCODE. */
+/* Takes "coreN:" off the front of a place, or "coreN" that is all of it; -1: it names no core. */
+const char *cps_core_parse(const char *s, int *core);
+
+/* start, ENGINE:PC, LINE, FILE:LINE, OPCODE, ENGINE:OPCODE, each perhaps behind coreN: */
 typedef struct cps_breakpoint {
     bool start;      /* the first instruction of a kernel */
+    int core;        /* -1: any */
     int engine;      /* -1: any */
     int64_t pc;      /* -1: any */
     const char *file; /* the end of its name; "": any */
@@ -17,11 +21,12 @@ typedef struct cps_breakpoint {
 } cps_breakpoint;
 
 bool cps_breakpoint_parse(cps_arena *a, const char *s, cps_breakpoint *out);
-bool cps_breakpoint_hit(const cps_breakpoint *b, cps_engine e, uint32_t index, const cps_place *at);
+bool cps_breakpoint_hit(const cps_breakpoint *b, unsigned core, cps_engine e, uint32_t index, const cps_place *at);
 
-/* SPACE:PARTITION:BYTE then [:LEN] or :SHAPE:DTYPE[=FILE]; hbm:NAME:BYTE for a variable. Of a tensor
- * in SBUF or PSUM the first extent counts partitions. */
+/* SPACE:PARTITION:BYTE then [:LEN] or :SHAPE:DTYPE[=FILE]; hbm:NAME:BYTE for a variable; perhaps behind
+ * coreN: where a kernel runs on several. Of a tensor in SBUF or PSUM the first extent counts partitions. */
 typedef struct cps_area {
+    int core;           /* -1: not named */
     cps_spot at;
     const char *var;    /* hbm: its name; `at.partition` is found per kernel */
     size_t len;         /* bytes; of one partition for a tensor */

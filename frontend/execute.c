@@ -118,19 +118,6 @@ load(cps_cli *c, cps_sim_group *g, const cps_kbin *k)
     return cps_sim_group_load(g, all, c->diags);
 }
 
-/* The debugger looks at one core. */
-static cps_debug *
-debugger(cps_cli *c, unsigned cores, bool *ok)
-{
-    cps_debug *g = cps_debug_open(c, ok);
-    if (g && cores > 1) {
-        cps_error(c->diags, CPS_E1104, CPS_NOSPAN,
-                  "--break, --watch and --dump look at one core, and this kernel runs on %u", cores);
-        *ok = false;
-    }
-    return g;
-}
-
 /* The proof goes with the race check: a run sees one order of events, the proof all of them. Under
  * the debugger a kernel runs into what is wrong with it. */
 static bool
@@ -150,10 +137,10 @@ prove(cps_cli *c, cps_sim_group *s, cps_debug *g, unsigned checks, cps_report *r
 
 /* One run, under the debugger when there is one; `note` is said after a failure. */
 static bool
-run_once(cps_cli *c, cps_sim_group *s, cps_debug *g, const char *kernel, cps_sim_opts *o,
+run_once(cps_cli *c, cps_sim_group *s, unsigned cores, cps_debug *g, const char *kernel, cps_sim_opts *o,
          cps_sim_report *sr, cps_report *rep, const char *note)
 {
-    if (!cps_debug_attach(g, cps_sim_group_core(s, 0), kernel, o))
+    if (!cps_debug_attach(g, s, cores, kernel, o))
         return false;
     bool ok = cps_sim_group_run(s, o, sr, c->diags);
     rep->stopped = cps_debug_quit(g);
@@ -181,7 +168,7 @@ cps_execute_kernel(cps_cli *c, const cps_instance *i, const cps_kbin *k, const c
     unsigned cores = k->peer ? 2 : 1;
     cps_sim_group *s = cps_sim_group_create(i->target, cores);
     bool ok = true;
-    cps_debug *debug = debugger(c, cores, &ok);
+    cps_debug *debug = cps_debug_open(c, &ok);
     ok = ok && load(c, s, k) && prove(c, s, debug, checks, rep);
     unsigned q = 0;
     for (int o = 0; ok && o < i->noperands; o++) {
@@ -206,7 +193,7 @@ cps_execute_kernel(cps_cli *c, const cps_instance *i, const cps_kbin *k, const c
     cps_sim_report sr[2];
     double t0 = cps_now_ms();
     ok = ok && cps_sim_options(c, checks, cps_views_any(&views), &opts) &&
-         run_once(c, s, debug, k->name, &opts, sr, rep, NULL);
+         run_once(c, s, cores, debug, k->name, &opts, sr, rep, NULL);
     rep->wall_ms = cps_now_ms() - t0;
     if (ok) {
         rep->checks = checks;
@@ -259,7 +246,7 @@ run_steps(cps_cli *c, const cps_package *p, const cps_target *t, void **at, unsi
     cps_views_open(c, &views);
     cps_sim_opts opts;
     bool ok = cps_sim_options(c, checks, cps_views_any(&views), &opts);
-    cps_debug *debug = debugger(c, most, &ok);
+    cps_debug *debug = cps_debug_open(c, &ok);
     const char *only = cps_cli_str(c, CPS_OPT_KERNEL, NULL);
     int64_t by_compute = 0;
     bool found = !only;
@@ -281,10 +268,13 @@ run_steps(cps_cli *c, const cps_package *p, const cps_target *t, void **at, unsi
         ok = load(c, s, k->kbin) && prove(c, s, shown ? debug : NULL, checks, rep);
         for (uint32_t q = 0; ok && q < st->nargs; q++) {
             const cps_parg *arg = &p->args.data[st->first + q];
-            uint32_t kv = cps_kbin_var(k->kbin, arg->formal);
+            const cps_kbin *has = k->kbin; // the first core that has it
+            uint32_t kv = cps_kbin_var(has, arg->formal);
+            if (kv == UINT32_MAX && has->peer)
+                kv = cps_kbin_var(has = has->peer, arg->formal);
             if (kv == UINT32_MAX)
                 continue; // an operand the kernel does not touch
-            bool defined = k->kbin->vars.data[kv].kind != CPS_VAR_OUTPUT;
+            bool defined = has->vars.data[kv].kind != CPS_VAR_OUTPUT;
             ok = cps_sim_group_bind(s, 0, arg->formal, at[arg->var],
                                     (size_t)p->vars.data[arg->var].bytes, defined, c->diags);
         }
@@ -293,7 +283,7 @@ run_steps(cps_cli *c, const cps_package *p, const cps_target *t, void **at, unsi
         opts.probe = NULL; // a kernel that is not asked for runs unwatched
         if (!ok)
             cps_note(c->diags, CPS_NOSPAN, "%s", note);
-        ok = ok && run_once(c, s, shown ? debug : NULL, k->name, &opts, sr, rep, note);
+        ok = ok && run_once(c, s, cores, shown ? debug : NULL, k->name, &opts, sr, rep, note);
         if (!ok)
             break;
         int64_t time_ps = cps_sim_group_time_ps(s) + (int64_t)(t->run_launch_ns * 1e3);

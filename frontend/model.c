@@ -25,16 +25,15 @@ is_small(const cps_const *k)
     return cps_type_count(&k->type) <= CPS_TEXT_INLINE;
 }
 
+/* What holds for every target. */
 static bool
-lower_opts(cps_cli *c, const cps_target *t, cps_lower_opts *o)
+graph_opts(cps_cli *c, cps_lower_opts *o)
 {
-    bool ok = true;
-    *o = (cps_lower_opts){.registry = cps_cli_registry(c), .target = t};
-    o->cores = cps_cli_cores(c, t, &ok);
+    *o = (cps_lower_opts){.registry = cps_cli_registry(c)};
     o->auto_cast = cps_cli_word(c, CPS_OPT_AUTOCAST, "none", "none matmult all");
     const char *type = cps_cli_word(c, CPS_OPT_CASTTYPE, "bf16", "bf16 fp16 tf32");
     const char *fb = cps_cli_word(c, CPS_OPT_FALLBACK, "warn", "error warn quiet");
-    if (!ok || !o->auto_cast || !type || !fb || !o->registry)
+    if (!o->auto_cast || !type || !fb || !o->registry)
         return false;
     o->cast_type = cps_dtype_parse(type, strlen(type));
     o->fallback = !strcmp(fb, "error") ? CPS_FALLBACK_ERROR
@@ -46,6 +45,15 @@ lower_opts(cps_cli *c, const cps_target *t, cps_lower_opts *o)
     o->verify_each = true;
 #endif
     return true;
+}
+
+static bool
+lower_opts(cps_cli *c, const cps_target *t, cps_lower_opts *o)
+{
+    bool ok = graph_opts(c, o);
+    o->target = t;
+    o->cores = cps_cli_cores(c, t, &ok);
+    return ok;
 }
 
 bool
@@ -71,7 +79,7 @@ cps_model_read(cps_cli *c, const char *path, cps_model *out)
         return false;
     }
     cps_lower_opts o;
-    return out->module && lower_opts(c, NULL, &o) && cps_lower_prepare(out->module, &o, c->diags);
+    return out->module && graph_opts(c, &o) && cps_lower_prepare(out->module, &o, c->diags);
 }
 
 void
@@ -369,9 +377,11 @@ add_kernel(cps_cli *c, cps_package *p, const cps_instance *inst, const cps_candi
     x.config = cps_arena_strndup(a, text.data ? text.data : "", text.n);
     x.name = cps_arena_printf(a, "%s_%u", k->leaf, p->kernels.n);
     bool ok = true;
-    if (bin->bir) {
-        x.text = bin->bir;
-        x.text_bytes = bin->bir_bytes;
+    if (bin->bir[0]) {
+        x.text = bin->bir[0];
+        x.text_bytes = bin->bir_bytes[0];
+        x.peer_text = bin->bir[1];
+        x.peer_text_bytes = bin->bir_bytes[1];
         x.text_name = "kernel.bir.json";
     } else if (!strcmp(cps_cli_str(c, CPS_OPT_EMIT, ""), "tile")) {
         text.n = 0;

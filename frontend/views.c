@@ -79,32 +79,30 @@ add_sources(cps_cli *c, cps_page *p, const cps_kbin *k)
 
 static void
 add_core(cps_cli *c, cps_views *v, cps_sim *s, const cps_kbin *k, const char *name,
-         const cps_roof *roof, int64_t offset_ps, int64_t page_ps)
+         const char *label, const cps_roof *roof, int64_t offset_ps)
 {
     if (v->trace)
-        cps_trace_add(v->trace, s, name, offset_ps);
+        cps_trace_add(v->trace, s, label, offset_ps);
     if (v->page) {
         cps_page_roof r = {.flops = roof->flops,
                            .bytes = roof->bytes,
                            .roofline_ns = roof->roofline_ns,
                            .engines_ns = roof->engines_ns,
                            .bound = roof->bound};
-        cps_page_add(v->page, s, name, page_ps, &r);
+        cps_page_add(v->page, s, name, offset_ps, &r);
         add_sources(c, v->page, k);
     }
     if (v->summary)
-        cps_sim_summary(s, name, &v->text);
+        cps_sim_summary(s, label, &v->text);
 }
 
 void
 cps_views_add(cps_cli *c, cps_views *v, cps_sim_group *g, const cps_kbin *const *k, unsigned n,
               const char *name, const cps_roof *roof, int64_t offset_ps)
 {
-    int64_t time_ps = cps_sim_group_time_ps(g);
     for (unsigned i = 0; i < n; i++)
-        add_core(c, v, cps_sim_group_core(g, i), k[i],
-                 n > 1 ? cps_arena_printf(c->arena, "%s, core %u", name, i) : name, roof, offset_ps,
-                 offset_ps * n + i * time_ps);
+        add_core(c, v, cps_sim_group_core(g, i), k[i], name,
+                 n > 1 ? cps_arena_printf(c->arena, "%s, core %u", name, i) : name, roof, offset_ps);
 }
 
 static bool

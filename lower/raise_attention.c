@@ -7,56 +7,25 @@
  * heads. A mask over queries and keys that is not the causal triangle is not this operator. */
 #include "lower/match.h"
 
-#include <math.h>
-
 typedef struct attn {
     double scale;
     cps_val mask; // old value, or 0
     bool causal;
+    int64_t window; // 0: none
     const cps_node *qk;
     cps_trail t;
 } attn;
 
-// "Minus infinity" of exporters: anything that exp() of a sane difference turns into zero.
-#define MASKED -1e4
+#define MASKED -1e4 // "minus infinity" of exporters, as in mask.c
 
-// The constant c is a triangle over [.., Sq, Skv]: `low` says whether the element may be on or
-// below the diagonal, `high` above it.
+// The triangle of earlier keys, perhaps as far as a window reaches.
 static bool
-triangle(const cps_const *c, bool (*low)(double), bool (*high)(double))
+take_band(const cps_rw *w, cps_val mask, cps_mask_form form, attn *k)
 {
-    const cps_type *t = &c->type;
-    if (t->rank < 2)
+    if (k->causal || !cps_match_band(w, mask, form, &k->window))
         return false;
-    int64_t rows = t->dim[t->rank - 2], cols = t->dim[t->rank - 1], n = cps_type_count(t);
-    size_t size = cps_dtype_bytes(t->dtype);
-    if (rows != cols || rows < 2)
-        return false;
-    for (int64_t i = 0; i < n; i++) {
-        double v = cps_to_f64(t->dtype, (const uint8_t *)c->data + (size_t)i * size);
-        bool above = i % cols > i / cols % rows;
-        if (!(above ? high(v) : low(v)))
-            return false;
-    }
+    k->causal = true;
     return true;
-}
-
-static bool
-is_zero(double v)
-{
-    return v == 0;
-}
-
-static bool
-is_one(double v)
-{
-    return v != 0;
-}
-
-static bool
-is_masked(double v)
-{
-    return v <= MASKED;
 }
 
 // A mask value that may be added to the scores: causal, or one row of keys for a prefix of the
@@ -65,15 +34,8 @@ static bool
 take_mask(const cps_rw *w, cps_val mask, cps_val scores, attn *k)
 {
     const cps_type *m = cps_rw_type(w, mask), *s = cps_rw_type(w, scores);
-    const cps_const *c = cps_rw_const(w, mask);
-    bool wide = m->rank >= 2 && m->dim[m->rank - 2] != 1;
-    if (wide) {
-        if (!c || m->dim[m->rank - 2] != s->dim[s->rank - 2] ||
-            !triangle(c, is_zero, is_masked))
-            return false;
-        k->causal = true;
-        return true;
-    }
+    if (m->rank >= 2 && m->dim[m->rank - 2] != 1)
+        return take_band(w, mask, CPS_MASK_ADDS, k);
     if (k->mask || m->rank < 1 || m->rank > s->rank ||
         m->dim[m->rank - 1] != s->dim[s->rank - 1])
         return false;
@@ -120,18 +82,14 @@ added_mask(const cps_rw *w, const cps_node *n, attn *k, int depth)
 static bool
 selected_mask(const cps_rw *w, const cps_node *n, attn *k, int depth)
 {
-    const cps_const *c = cps_rw_const(w, n->in[0]);
     double u;
-    if (!c || c->type.rank < 2)
-        return false;
     for (int i = 1; i <= 2; i++) {
         if (!cps_rw_uniform(w, n->in[i], &u) || u > MASKED)
             continue;
         cps_val rest = n->in[3 - i];
         if (!cps_type_eq(cps_rw_type(w, rest), cps_rw_type(w, n->out[0])) ||
-            !(i == 2 ? triangle(c, is_one, is_zero) : triangle(c, is_zero, is_one)))
+            !take_band(w, n->in[0], i == 2 ? CPS_MASK_KEEPS : CPS_MASK_HIDES, k))
             return false;
-        k->causal = true;
         return scores(w, rest, k, depth);
     }
     return false;
@@ -305,6 +263,8 @@ cps_raise_attention(cps_rw *w, const cps_node *n)
     }
     c.attr[0] = cps_a_bool("causal", k.causal);
     c.attr[1] = cps_a_float("scale", k.scale);
+    if (k.window)
+        c.attr[c.nattr++] = cps_a_int("window", k.window);
     return cps_call_make(w, &c, &y) &&
            cps_rw_set(w, n->out[0], cps_rw_reshape(w, y, out->rank, out->dim));
 }

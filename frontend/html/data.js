@@ -51,11 +51,20 @@ $("data").remove();
   D.pathStart = f64(np); D.pathEnd = f64(np); D.pathKind = u8(np); D.pathWho = i32(np);
   D.semNo = new Uint16Array(ns); D.semTime = f64(ns); D.semValue = i32(ns); D.semBy = i32(ns);
   D.livePsum = u8(nl); D.liveLo = u32(nl); D.liveHi = u32(nl); D.liveStart = f64(nl); D.liveEnd = f64(nl); D.liveBy = i32(nl);
+  // cores of one launch follow one another, core 0 first
+  D.cores = Math.max(1, ...D.runs.map(r => r.cores));
+  D.launches = [];
+  D.runs.forEach((r, at) => {
+    if (r.core === 0) D.launches.push({name: r.name, r0: at, flops: r.flops, bytes: r.bytes, roof_ps: r.roof_ps, bound: r.bound});
+    const l = r.launch = D.launches[D.launches.length - 1];
+    l.r1 = at + 1;
+    r.label = r.cores > 1 ? `${r.name}, core ${r.core}` : r.name;
+  });
   let i0 = 0, x0 = 0, c0 = 0, p0 = 0, s0 = 0, l0 = 0;
   D.begin = D.runs.length ? Infinity : 0;
   D.end = 0;
   D.runs.forEach((r, at) => {
-    const shift = r.offset - r.begin, bases = [];
+    const shift = r.offset - r.base, bases = [];
     const node = (kind, n) => kind === 1 ? i0 + n : ni + x0 + n;
     const chain = c => {
       const last = [0, 0];
@@ -64,9 +73,11 @@ $("data").remove();
         return k ? node(k, last[k - 1] -= c.z()) : NONE;
       };
     };
-    r.t0 = r.offset;
-    r.t1 = r.offset + r.end - r.begin;
+    r.t0 = r.begin + shift;
+    r.t1 = r.end + shift;
     r.c0 = c0;
+    r.launch.t0 = Math.min(r.t0, r.core ? r.launch.t0 : r.t0);
+    r.launch.t1 = Math.max(r.t1, r.core ? r.launch.t1 : r.t1);
     D.begin = Math.min(D.begin, r.t0);
     D.end = Math.max(D.end, r.t1);
     let c = new Column(r.code);
@@ -127,6 +138,7 @@ $("data").remove();
       D.chip[k] = c.u() - 1;
       D.run[ni + k] = at;
     }
+    r.s0 = s0;
     c = new Column(r.sem);
     let next = chain(c);
     for (t = shift; c.more; s0++) {
@@ -135,6 +147,8 @@ $("data").remove();
       D.semValue[s0] = c.z();
       D.semBy[s0] = next();
     }
+    r.s1 = s0;
+    r.l0 = l0;
     c = new Column(r.live);
     next = chain(c);
     for (t = shift; c.more; l0++) {
@@ -145,6 +159,7 @@ $("data").remove();
       D.liveEnd[l0] = t + c.u();
       D.liveBy[l0] = next();
     }
+    r.l1 = l0;
     c = new Column(r.path);
     next = chain(c);
     r.path0 = p0;
@@ -159,6 +174,18 @@ $("data").remove();
     r.x0 = x0; r.x1 = x0 += r.xfers;
     for (const key of ["code", "insn", "xfer", "sem", "live", "path"]) r[key] = null;
   });
+  // who of another core let a node go on, and whom a node let go on there
+  D.meet = new Map();
+  D.met = new Map();
+  D.runs.forEach(r => {
+    for (const c = new Column(r.link); c.more;) {
+      const n = c.u() === 1 ? r.i0 + c.u() : ni + r.x0 + c.u(), by = D.runs[r.launch.r0 + c.u()].i0 + c.u();
+      D.meet.set(n, by);
+      if (!D.met.has(by)) D.met.set(by, []);
+      D.met.get(by).push(n);
+    }
+    r.link = null;
+  });
   D.onPath = u8(ni + nx);
   for (const n of D.pathWho) if (n >= 0) D.onPath[n] = 1;
 })();
@@ -169,7 +196,9 @@ const nodeStart = n => isXfer(n) ? D.issue[xferOf(n)] : D.start[n];
 const nodeEnd = n => isXfer(n) ? D.seen[xferOf(n)] : D.free[n];
 const WAYS = ["on chip", "load", "store", "HBM to HBM"];
 const nodeName = n => isXfer(n) ? WAYS[D.way[xferOf(n)]] : D.names[D.name[D.code[n]]];
-const nodeWho = n => isXfer(n) ? D.queues[D.queue[xferOf(n)]] : D.engines[D.engine[n]];
+const coreOf = n => D.runs[D.run[n]].core;
+const nodeTrack = n => isXfer(n) ? D.queues[D.queue[xferOf(n)]] : D.engines[D.engine[n]];
+const nodeWho = n => (D.cores > 1 ? `core ${coreOf(n)} ` : "") + nodeTrack(n);
 const nodeCode = n => D.code[isXfer(n) ? D.from[n] : n];
 const nodePlace = n => D.places[D.place[nodeCode(n)]];
 

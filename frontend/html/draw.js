@@ -196,14 +196,15 @@ function drawQueue(t) {
 
 function drawPath(t) {
   const row = new Row(yOf(t) + 2, 16, true);
-  if (far(D.pieces)) drawCoarse(t, [row], c => pathSpans(0, Infinity, c[0]));
-  else pathSpans(view.t0, view.t1, row);
+  if (far(t.ids.length)) drawCoarse(t, [row], c => pathSpans(t.ids, 0, Infinity, c[0]));
+  else pathSpans(t.ids, view.t0, view.t1, row);
   row.draw();
 }
 
-function pathSpans(from, until, row) {
+function pathSpans(ids, from, until, row) {
   const keys = kindIdle.map(idle => palette.map((_, c) => key(c, idle ? 0.5 : 1)));
-  for (let k = search(D.pieces, i => D.pathEnd[i] > from); k < D.pieces && D.pathStart[k] <= until; k++) {
+  for (let i = search(ids.length, i => D.pathEnd[ids[i]] > from); i < ids.length && D.pathStart[ids[i]] <= until; i++) {
+    const k = ids[i];
     const kind = D.pathKind[k], who = D.pathWho[k];
     row.add(D.pathStart[k], D.pathEnd[k], keys[kind][kindColour(kind, who)], isBusy[kind] ? nodeName(who) : D.kinds[kind][0]);
   }
@@ -211,25 +212,46 @@ function pathSpans(from, until, row) {
 
 function drawRuns(t) {
   const row = new Row(yOf(t) + 2, 13, true);
-  D.runs.forEach((r, k) => row.add(r.t0, r.t1, key(k % 2 ? C.sp : C.pe, k === shownRun ? 1 : 0.7), r.name));
+  D.launches.forEach((l, k) => row.add(l.t0, l.t1, key(k % 2 ? C.sp : C.pe, l.r0 <= shownRun && shownRun < l.r1 ? 1 : 0.7), l.name));
+  row.draw();
+}
+
+// The first row of a core: how long it ran; folded, its engines and transfers in narrow lanes.
+function drawCore(t) {
+  const own = tracks.cores[t.core], y = yOf(t);
+  if (!t.lanes) return;
+  if (!tracks.folded.has(t.key)) {
+    const row = new Row(y + 3, t.h - 5, false);
+    for (const r of D.runs) if (r.core === t.core) row.add(r.t0, r.t1, key(C.sp, 0.3));
+    row.draw();
+    return;
+  }
+  t.lanes.forEach((e, k) => {
+    const main = new Row(y + 2 + k * 5, 4, false), stall = new Row(y, 0, false);
+    if (far(e.ids.length)) drawCoarse(e, [main, stall], c => engineSpans(e, 0, Infinity, c[0], c[1]));
+    else engineSpans(e, view.t0, view.t1, main, stall);
+    main.draw();
+  });
+  const row = new Row(y + 2 + t.lanes.length * 5, 4, false);
+  for (const x of own.xfers) if (D.last[x] > view.t0 && D.first[x] < view.t1) row.add(D.first[x], D.last[x], key(wayColour(D.way[x]), 0.8));
   row.draw();
 }
 
 // Underlines what is on the path in its own track, with threads from piece to piece.
-function markPath() {
-  const first = search(D.pieces, i => D.pathEnd[i] > view.t0), last = search(D.pieces, i => D.pathStart[i] >= view.t1);
+function markPath(ids) {
+  const first = search(ids.length, i => D.pathEnd[ids[i]] > view.t0), last = search(ids.length, i => D.pathStart[ids[i]] >= view.t1);
   const threads = state.only && last - first < 3000, reached = new Map();
   let bottom = 0;
   ctx.strokeStyle = ctx.fillStyle = ink.crit;
   ctx.globalAlpha = 0.9;
   ctx.lineWidth = 1;
   ctx.beginPath();
-  for (let k = first; k < last; k++) {
-    const who = D.pathWho[k];
+  for (let i = first; i < last; i++) {
+    const k = ids[i], who = D.pathWho[k];
     if (who < 0) continue;
     const x0 = Math.max(GUTTER, xOf(D.pathStart[k])), x1 = Math.min(view.w, xOf(D.pathEnd[k]));
     const y = RULER + nodeBase(who) - view.top, far = reached.get(y);
-    if (threads && k > first && Math.abs(y - bottom) > 1) {
+    if (threads && i > first && Math.abs(y - bottom) > 1) {
       ctx.moveTo(x0, bottom);
       ctx.lineTo(x0, y);
     }
@@ -276,12 +298,12 @@ function smear(sum, a, b, amount) {
 function drawRate(t) {
   const n = Math.ceil(view.w - GUTTER), sum = new Float64Array(n + 1), s = scale();
   if (t.kind === "rate") {
-    for (let x = 0; x < D.xfers; x++)
+    for (const x of tracks.cores[t.core].xfers)
       if (D.last[x] > view.t0 && D.first[x] < view.t1) smear(sum, D.first[x], D.last[x], D.bytes[x]);
     for (let x = 0; x <= n; x++) sum[x] *= 1000 * s; // bytes per ps
     area(t, sum.subarray(0, n), D.rate, palette[C.load]);
   } else {
-    const pe = tracks.ofEngine[0].ids;
+    const pe = tracks.cores[t.core].ofEngine[0].ids;
     for (let k = search(pe.length, i => D.free[pe[i]] > view.t0); k < pe.length; k++) {
       if (D.start[pe[k]] > view.t1) break;
       smear(sum, D.start[pe[k]], D.free[pe[k]], D.macs[pe[k]]);
@@ -353,7 +375,7 @@ function drawMemory(t) {
 }
 
 const drawTrack = {
-  engine: drawEngine, queue: drawQueue, path: drawPath, runs: drawRuns, macs: drawRate, rate: drawRate, sem: drawSem, memory: drawMemory,
+  engine: drawEngine, queue: drawQueue, path: drawPath, runs: drawRuns, core: drawCore, macs: drawRate, rate: drawRate, sem: drawSem, memory: drawMemory,
   flight: t => area(t, stepMax(t.points), Math.max(1, t.points.v.reduce((a, b) => Math.max(a, b), 0)), palette[C.copy]),
 };
 
@@ -376,9 +398,9 @@ function ticks() {
 function drawGrid() {
   ctx.fillStyle = ink.grid;
   for (const [x] of ticks()) ctx.fillRect(x, RULER, 1, view.h);
-  if (D.runs.length < 2) return;
+  if (D.launches.length < 2) return;
   ctx.fillStyle = ink.shade;
-  D.runs.forEach((r, k) => {
+  D.launches.forEach((r, k) => {
     if (k % 2 === 0 || r.t1 < view.t0 || r.t0 > view.t1) return;
     const x0 = Math.max(GUTTER, xOf(r.t0));
     ctx.fillRect(x0, RULER, Math.min(view.w, xOf(r.t1)) - x0, view.h);
@@ -413,7 +435,7 @@ function drawGutter() {
     ctx.font = "600 11.5px system-ui, sans-serif";
     ctx.textAlign = "left";
     const label = t.label.length > 15 ? t.label.slice(0, 14) + "…" : t.label, mid = y + (t.h > 40 ? 12 : t.h / 2 - (t.note || t.unit ? 5 : 0));
-    ctx.fillText(label, 10, mid);
+    ctx.fillText(t.kind === "core" ? (tracks.folded.has(t.key) ? "▸ " : "▾ ") + label : label, 10, mid);
     if (t.note || t.unit) {
       ctx.fillStyle = ink.mute;
       ctx.font = "10px system-ui, sans-serif";
@@ -443,21 +465,44 @@ function outline(n, colour, wide) {
 const leaves = n => isXfer(n) ? D.seen[xferOf(n)] : D.free[n];
 
 function arrow(a, b, colour) {
+  bend(a, leaves(a), b, isXfer(b) ? D.trigger[xferOf(b)] : D.start[b], colour, 1.6);
+}
+
+// From core to core: what let a node go on came there, and here it goes on.
+function flow(by, n, colour, wide) {
+  bend(by, D.start[by], n, isXfer(n) ? D.first[xferOf(n)] : D.free[n], colour, wide);
+}
+
+function bend(a, from, b, start, colour, wide) {
   const [ay, ah] = nodeBand(a), [by, bh] = nodeBand(b);
-  const start = isXfer(b) ? D.trigger[xferOf(b)] : D.start[b];
-  const x0 = clamp(xOf(Math.min(leaves(a), start)), GUTTER - 40, view.w + 40), x1 = clamp(xOf(start), GUTTER - 40, view.w + 40);
-  const y0 = RULER + ay - view.top + ah / 2, y1 = RULER + by - view.top + bh / 2, bend = Math.max(14, (x1 - x0) / 2);
+  const x0 = clamp(xOf(Math.min(from, start)), GUTTER - 40, view.w + 40), x1 = clamp(xOf(start), GUTTER - 40, view.w + 40);
+  const y0 = RULER + ay - view.top + ah / 2, y1 = RULER + by - view.top + bh / 2, out = Math.max(14, (x1 - x0) / 2);
   ctx.strokeStyle = ctx.fillStyle = colour;
-  ctx.lineWidth = 1.6;
+  ctx.lineWidth = wide;
   ctx.beginPath();
   ctx.moveTo(x0, y0);
-  ctx.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1, y1);
+  ctx.bezierCurveTo(x0 + out, y0, x1 - out, y1, x1, y1);
   ctx.stroke();
   ctx.beginPath();
   ctx.moveTo(x1 + 1, y1);
   ctx.lineTo(x1 - 6, y1 - 3.5);
   ctx.lineTo(x1 - 6, y1 + 3.5);
   ctx.fill();
+}
+
+// Arrows between cores, while they can be told apart.
+const FLOWS = 300;
+function drawFlows() {
+  let near = [];
+  for (const [n, by] of D.meet) {
+    if (D.start[by] > view.t1 || (isXfer(n) ? D.first[xferOf(n)] : D.free[n]) < view.t0) continue;
+    near.push([by, n]);
+    if (near.length > FLOWS) return 0;
+  }
+  ctx.globalAlpha = 0.75;
+  for (const [by, n] of near) flow(by, n, ink.mute, 1.1);
+  ctx.globalAlpha = 1;
+  return near.length;
 }
 
 function drawHits() {
@@ -481,6 +526,8 @@ function drawSelection() {
   if (n < 0) return;
   const next = nodesAfter(n);
   if (next.length < 200) for (const m of next) arrow(n, m, palette[C.dve]);
+  if (D.meet.has(n)) flow(D.meet.get(n), n, ink.crit, 1.8);
+  for (const m of D.met.get(n) || []) flow(n, m, palette[C.dve], 1.8);
   for (let m = n, k = 0; k < 6 && m >= 0 && D.from[m] >= 0; k++, m = D.from[m]) arrow(D.from[m], m, k ? ink.mute : ink.crit);
   outline(n, ink.text, 2);
 }
@@ -509,7 +556,8 @@ function drawPlot() {
     ctx.fillRect(GUTTER, y + 1, view.w, t.h);
     drawTrack[t.kind](t);
   }
-  markPath();
+  for (const own of tracks.cores) markPath(own.path.ids);
+  drawFlows();
   drawHits();
   drawSelection();
   if (state.hover !== null && state.hover >= 0 && state.hover !== state.selected) outline(state.hover, ink.text, 1);
@@ -576,9 +624,9 @@ function paintMap(c, h) {
   rows.forEach((e, k) => {
     c.fillStyle = palette[e === 5 ? C.load : e];
     for (let x = 0; x < overview.n;) {
-      const v = Math.ceil(Math.min(1, overview[e][x]) * 8);
+      const v = Math.ceil(Math.min(1, overview[e][x] / D.cores) * 8);
       let end = x + 1;
-      while (end < overview.n && Math.ceil(Math.min(1, overview[e][end]) * 8) === v) end++;
+      while (end < overview.n && Math.ceil(Math.min(1, overview[e][end] / D.cores) * 8) === v) end++;
       c.globalAlpha = 0.2 + 0.1 * v;
       if (v) c.fillRect(GUTTER + x, 3 + k * lane, end - x, lane - 1);
       x = end;

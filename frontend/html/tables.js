@@ -6,6 +6,7 @@ const tabs = ["Summary", "Selection", "Source", "Instructions"];
 let tab = "Summary";
 
 const runsShown = () => shownRun < 0 ? D.runs : [D.runs[shownRun]];
+const launchesShown = () => [...new Set(runsShown().map(r => r.launch))];
 const total = f => runsShown().reduce((n, r) => n + f(r), 0);
 const chip = c => `<span class="chip" style="background:${palette[c]}"></span>`;
 const go = n => `<a data-go="${n}">${esc(nodeWho(n))} ${esc(nodeName(n))}</a>`;
@@ -19,7 +20,7 @@ function cardEngines() {
   const all = total(r => r.t1 - r.t0);
   let rows = "";
   D.engines.forEach((name, e) => {
-    if (!tracks.ofEngine[e]) return;
+    if (!anyCore(e)) return;
     const spent = D.kinds.map((_, k) => total(r => r.spent[e][k]));
     const waits = new Map();
     for (const r of runsShown()) {
@@ -56,9 +57,11 @@ function cardPath() {
 }
 
 function cardHints() {
-  const sums = new Map(), all = total(r => r.t1 - r.t0);
-  for (const r of runsShown()) {
-    for (const [advice, what, saves] of r.hints) {
+  const sums = new Map(), launches = launchesShown(), all = launches.reduce((n, l) => n + l.t1 - l.t0, 0);
+  for (const l of launches) {
+    const best = new Map(); // what a change is worth to a launch is worth the same to each of its cores
+    for (const r of D.runs.slice(l.r0, l.r1)) for (const h of r.hints) if (!best.has(h[1]) || best.get(h[1])[2] < h[2]) best.set(h[1], h);
+    for (const [advice, what, saves] of best.values()) {
       if (!sums.has(what)) sums.set(what, [advice, what, 0, 0]);
       sums.get(what)[2] += saves;
       sums.get(what)[3]++;
@@ -67,7 +70,7 @@ function cardHints() {
   const list = [...sums.values()].sort((a, b) => b[2] - a[2]).slice(0, 3);
   if (!list.length) return "";
   return `<div class="card"><h2>What would help</h2>${list.map(([advice, what, saves, n]) =>
-    `<div class="hint"><b>−${time(saves)}</b><span>${esc(advice)}<br><span class="small">${esc(what)}: ${percent(saves, all)} less${runsShown().length > 1 ? `, in ${n} kernels` : ""}</span></span></div>`).join("")}
+    `<div class="hint"><b>−${time(saves)}</b><span>${esc(advice)}<br><span class="small">${esc(what)}: ${percent(saves, all)} less${launches.length > 1 ? `, in ${n} kernels` : ""}</span></span></div>`).join("")}
     <p class="small" style="margin:0">Each figure is a run of the same binary with that made cheap.</p></div>`;
 }
 
@@ -93,12 +96,14 @@ function cardDma() {
 // Log-log: what was computed per byte that must move, and how fast. Without matrix products the
 // bandwidth is what there is to reach.
 function cardRoof() {
-  const flops = total(r => r.flops), must = total(r => r.bytes), ps = total(r => r.t1 - r.t0), roof = total(r => r.roof_ps);
+  // the cores of a launch share its roof
+  const launches = launchesShown(), sum = f => launches.reduce((n, l) => n + f(l), 0);
+  const flops = sum(l => l.flops), must = sum(l => l.bytes), ps = sum(l => l.t1 - l.t0), roof = sum(l => l.roof_ps);
   let moved = 0;
-  for (const r of runsShown()) for (let x = r.x0; x < r.x1; x++) if (D.way[x]) moved += D.bytes[x];
+  for (const l of launches) for (const r of D.runs.slice(l.r0, l.r1)) for (let x = r.x0; x < r.x1; x++) if (D.way[x]) moved += D.bytes[x];
   const said = `<p>${percent(roof, ps)} of the roof: ${time(roof)} of ${time(ps)} are unavoidable; ${bytes(moved)} moved to and from HBM, ${bytes(must)} must.</p>`;
-  if (!flops || !must) return `<div class="card"><h2>Roofline</h2>${said}<p class="small">No matrix products: memory is the roof. ${(must / ps * 1000).toFixed(1)} of ${D.rate} GB/s.</p></div>`;
-  const W = 330, H = 150, L = 38, B = 22, peak = D.peak, rate = D.rate, knee = peak / rate; // flops per ns, bytes per ns
+  if (!flops || !must) return `<div class="card"><h2>Roofline</h2>${said}<p class="small">No matrix products: memory is the roof. ${(must / ps * 1000).toFixed(1)} of ${D.rate * D.cores} GB/s.</p></div>`;
+  const W = 330, H = 150, L = 38, B = 22, peak = D.peak * D.cores, rate = D.rate * D.cores, knee = peak / rate; // flops per ns, bytes per ns
   const ai = flops / must, used = flops / (moved || must), got = flops / ps * 1000;
   const lx0 = Math.floor(Math.log10(Math.min(ai, used, knee / 30))), lx1 = Math.ceil(Math.log10(Math.max(ai, used, knee * 12)));
   const ly1 = Math.log10(peak * 2), ly0 = Math.min(Math.log10(rate * 10 ** lx0), Math.log10(got)) - 0.15;
@@ -134,7 +139,7 @@ function panelSelection() {
   const n = state.selected;
   if (n < 0) return '<p class="small">Click an instruction or a transfer. Shift and drag to measure a stretch of time.</p>';
   const row = (k, v) => v ? `<dt>${k}</dt><dd>${v}</dd>` : "";
-  const next = nodesAfter(n), c = nodeCode(n);
+  const next = nodesAfter(n).concat(D.met.get(n) || []), c = nodeCode(n);
   let when;
   if (isXfer(n)) {
     const x = xferOf(n);
@@ -142,17 +147,17 @@ function panelSelection() {
       row("start", time(D.first[x] - D.issue[x])) + row("moving", `${time(D.last[x] - D.first[x])}, ${(D.bytes[x] / (D.last[x] - D.first[x] || 1) * 1000).toFixed(1)} GB/s`) +
       row("receipt", time(D.seen[x] - D.last[x])) + row("bytes", `${count(D.bytes[x])} in ${count(D.ndesc[x])} descriptors of ${bytes(Math.round(D.bytes[x] / (D.ndesc[x] || 1)))}`) +
       row("variable", esc(D.vars[D.vari[x]])) + row("on chip", D.chip[x] >= 0 && `partition ${Math.floor(D.chip[x] / 262144)}, byte ${D.chip[x] % 262144}`) +
-      row("triggered by", D.from[n] >= 0 && go(D.from[n]));
+      row("triggered by", D.from[n] >= 0 && go(D.from[n])) + row("began with", D.meet.has(n) && go(D.meet.get(n)));
   } else {
     when = row("start", time(D.start[n] - D.begin)) + row("busy", time(D.free[n] - D.start[n]) + (D.warm[n] ? `, ${time(D.warm[n])} of it warm-up` : "")) +
       row("result seen", "+" + time(D.done[n] - D.free[n])) + row("waited", D.ready[n] > D.turn[n] && time(D.ready[n] - D.turn[n]) +
       (D.from[n] >= 0 ? ` for ${D.sem[n] < 256 ? "S" : "E"}[${D.sem[n] % 256}] = ${D.value[n]}` : "")) +
-      row("released by", D.from[n] >= 0 && go(D.from[n])) + row("own result", D.own[n] > D.ready[n] && time(D.own[n] - D.ready[n])) +
+      row("released by", D.from[n] >= 0 && go(D.from[n])) + row("stood until", D.meet.has(n) && `${go(D.meet.get(n))} came`) + row("own result", D.own[n] > D.ready[n] && time(D.own[n] - D.ready[n])) +
       row("shared port", D.start[n] > D.own[n] && time(D.start[n] - D.own[n])) + row("before it", D.before[n] >= 0 && go(D.before[n]));
   }
   const p = D.places[D.place[c]];
   return `<div class="cards"><div class="card"><h2>${esc(nodeWho(n))}[${D.index[c]}] ${esc(nodeName(n))}${D.onPath[n] ? ' <span style="color:var(--crit)">on the critical path</span>' : ""}</h2>
-    <dl class="facts">${row("kernel", D.runs.length > 1 && esc(D.runs[D.run[n]].name))}${row("source", p && `<a data-place="${esc(p)}">${esc(p)}</a> <code>${esc(sourceLine(p))}</code>`)}${when}</dl></div>
+    <dl class="facts">${row("kernel", D.launches.length > 1 && esc(D.runs[D.run[n]].name))}${row("source", p && `<a data-place="${esc(p)}">${esc(p)}</a> <code>${esc(sourceLine(p))}</code>`)}${when}</dl></div>
     <div class="card"><h2>Text</h2><p class="mono">${esc(D.names[D.name[c]])} ${esc(nodeText(n))}</p>
     ${next.length ? `<h2>${isXfer(n) ? "Releases" : "Releases or triggers"}</h2><p>${next.slice(0, 24).map(go).join(", ")}${next.length > 24 ? ` and ${next.length - 24} more` : ""}</p>` : ""}</div></div>`;
 }
@@ -248,7 +253,7 @@ const panels = {
 function showPanel(name) {
   if (name) tab = name;
   $("tabs").innerHTML = tabs.map(t => `<button aria-selected="${t === tab}" data-tab="${t}">${t}</button>`).join("") +
-    (D.runs.length > 1 ? `<select id="run"><option value="-1">all ${D.runs.length} kernels</option>${D.runs.map((r, k) =>
-      `<option value="${k}"${k === shownRun ? " selected" : ""}>${esc(r.name)}: ${time(r.t1 - r.t0)}</option>`).join("")}</select>` : "");
+    (D.runs.length > 1 ? `<select id="run"><option value="-1">${D.launches.length > 1 ? `all ${D.launches.length} kernels` : `${D.cores} cores`}</option>${D.runs.map((r, k) =>
+      `<option value="${k}"${k === shownRun ? " selected" : ""}>${esc(r.label)}: ${time(r.t1 - r.t0)}</option>`).join("")}</select>` : "");
   $("panel").innerHTML = panels[tab]();
 }

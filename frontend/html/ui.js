@@ -54,10 +54,10 @@ function nodeAt(px, py) {
     for (let k = search(t.ids.length, i => t.longest[i] >= at - slack); k < t.ids.length && D.issue[t.ids[k]] <= at + slack; k++)
       if (t.lane[k] === lane) near(D.insns + t.ids[k], D.issue[t.ids[k]], D.seen[t.ids[k]]);
   } else if (t.kind === "path") {
-    const k = search(D.pieces, i => D.pathEnd[i] >= at);
-    if (k < D.pieces && D.pathStart[k] <= at) return {track: t, node: D.pathWho[k], piece: k};
+    const k = t.ids[search(t.ids.length, i => D.pathEnd[t.ids[i]] >= at)];
+    if (k !== undefined && D.pathStart[k] <= at) return {track: t, node: D.pathWho[k], piece: k};
   } else if (t.kind === "runs") {
-    return {track: t, node: NONE, run: D.runs.findIndex(r => r.t0 <= at && at < r.t1)};
+    return {track: t, node: NONE, run: D.launches.findIndex(l => l.t0 <= at && at < l.t1)};
   } else if (t.kind === "memory") {
     const byte = (1 - (py - yOf(t) - 2) / (t.h - 4)) * t.top;
     let hit = NONE;
@@ -81,7 +81,12 @@ function tipText(h, px) {
     if (v === undefined) return "";
     return `<b>${esc(t.label)}</b> ${t.kind === "flight" ? bytes(v) : v.toFixed(1) + " " + t.unit}`;
   }
-  if (t.kind === "runs" && h.run >= 0) return `<b>${esc(D.runs[h.run].name)}</b> ${time(D.runs[h.run].t1 - D.runs[h.run].t0)}`;
+  if (t.kind === "runs" && h.run >= 0) return `<b>${esc(D.launches[h.run].name)}</b> ${time(D.launches[h.run].t1 - D.launches[h.run].t0)}`;
+  if (t.kind === "core") {
+    const runs = D.runs.filter(r => r.core === t.core), n = runs.reduce((a, r) => a + r.insns, 0);
+    const what = t.lanes ? `<b>core ${t.core}</b> ${count(n)} instructions` : `<b>core ${t.core}</b> ${tracks.cores[t.core].sems.length} semaphores`;
+    return `${what}; a click ${tracks.folded.has(t.key) ? "unfolds" : "folds"} the tracks`;
+  }
   if (h.piece !== undefined) {
     const kind = D.kinds[D.pathKind[h.piece]];
     out += `<b style="color:var(--crit)">critical path: ${esc(kind[0])}</b> ${time(D.pathEnd[h.piece] - D.pathStart[h.piece])}<br><span class="small">${esc(kind[2])}</span><br>`;
@@ -101,6 +106,7 @@ function tipText(h, px) {
     if (D.own[n] > D.ready[n]) out += `<br>held ${time(D.own[n] - D.ready[n])} by a result of its own engine`;
     if (D.start[n] > D.own[n]) out += `<br>held ${time(D.start[n] - D.own[n])} by a shared port`;
     if (D.warm[n]) out += `<br>${time(D.warm[n])} of it is warm-up`;
+    if (D.meet.has(n)) out += `<br>stood until ${esc(nodeWho(D.meet.get(n)))} came to it`;
   }
   return out + `<span class="mono">${esc(nodeText(n))}</span>`;
 }
@@ -119,7 +125,14 @@ function hover(e) {
   redraw();
 }
 
+function fold(key) {
+  if (!tracks.folded.delete(key)) tracks.folded.add(key);
+  arrange();
+  scrollTo(view.top);
+}
+
 function select(n, show) {
+  if (n >= 0 && show && tracks.folded.has(coreOf(n))) fold(coreOf(n));
   state.selected = n;
   state.range = null;
   if (n >= 0 && show) {
@@ -204,7 +217,8 @@ plot.addEventListener("pointermove", e => {
 plot.addEventListener("pointerup", e => {
   plot.classList.remove("drag");
   const h = nodeAt(e.offsetX, e.offsetY);
-  if (drag && !drag.moved && h.run >= 0) showRun(h.run);
+  if (drag && !drag.moved && h.run >= 0) showRun(D.launches[h.run].r0);
+  else if (drag && !drag.moved && h.track && h.track.kind === "core") fold(h.track.key);
   else if (drag && !drag.moved) select(h.node, false);
   else if (drag && drag.range) { state.selected = NONE; showPanel("Selection"); }
   drag = null;
@@ -270,14 +284,15 @@ $("tabs").addEventListener("change", e => showRun(+e.target.value));
 const KEYS = [
   ["w s", "zoom in, out (also the wheel)"], ["a d", "left, right (also drag; shift and wheel)"], ["0", "whole run"],
   ["f", "zoom to the selection"], ["← →", "previous, next instruction of the engine"], ["b", "who released the selection"],
-  ["c", "critical path only"], ["/", "find; enter for the next, shift and enter for the one before"], ["esc", "clear"],
+  ["c", "critical path only"], ["g", "fold or unfold a core's tracks (also a click on its name): the selection's, or all but the first"],
+  ["/", "find; enter for the next, shift and enter for the one before"], ["esc", "clear"],
   ["shift, drag", "measure a stretch of time"], ["double click", "zoom to what is under the pointer"],
 ];
 
 function neighbour(by) {
   const n = state.selected;
   if (n < 0) return;
-  const ids = isXfer(n) ? tracks.ofQueue[D.queue[xferOf(n)]].ids : tracks.ofEngine[D.engine[n]].ids;
+  const ids = (isXfer(n) ? queueTrack(n) : engineTrack(n)).ids;
   const base = isXfer(n) ? D.insns : 0, k = search(ids.length, i => ids[i] >= n - base) + by;
   if (k >= 0 && k < ids.length) select(ids[k] + base, true);
 }
@@ -307,6 +322,14 @@ const actions = {
     if (n >= 0) { const d = Math.max(nodeEnd(n) - nodeStart(n), 500); setWindow(nodeStart(n) - d, nodeEnd(n) + d); }
   },
   b: () => { if (state.selected >= 0 && D.from[state.selected] >= 0) select(D.from[state.selected], true); },
+  g: () => {
+    if (D.cores < 2) return;
+    if (state.selected >= 0) return fold(coreOf(state.selected));
+    const open = tracks.cores.some((_, c) => c && !tracks.folded.has(c));
+    tracks.cores.forEach((_, c) => { if (c) { if (open) tracks.folded.add(c); else tracks.folded.delete(c); } });
+    arrange();
+    scrollTo(view.top);
+  },
   c: toggleOnly, "/": () => $("find").focus(), "?": () => $("help").showModal(), Escape: clearAll,
   n: () => nextHit(1), N: () => nextHit(-1),
 };
@@ -340,12 +363,13 @@ $("theme").onclick = () => {
 // ---- start ----
 
 function legend() {
-  const used = new Set(D.engines.map((_, e) => tracks.ofEngine[e] ? e : -1));
+  const used = new Set(D.engines.map((_, e) => anyCore(e) ? e : -1));
   for (const w of D.way) used.add(wayColour(w));
   const names = {load: "load", store: "store", copy: "copy", own: "own result", port: "shared port", table: "table load"};
   const chips = COLOURS.map((c, k) => k < 5 ? [k, c] : [k, names[c]]).filter(([k, n]) => n && (k < 5 ? used.has(k) : k > C.copy || used.has(k)));
   $("legend").innerHTML = chips.map(([k, n]) => `<span>${chip(k)}${n}</span>`).join("") +
-    `<span><span class="chip" style="background:var(--crit)"></span>critical path</span><span>lower lane: who is waited for</span>`;
+    `<span><span class="chip" style="background:var(--crit)"></span>critical path</span><span>lower lane: who is waited for</span>` +
+    (D.meet.size ? "<span>→ lets another core go on</span>" : "");
 }
 
 // A canvas of a new size is empty, so it is drawn at once.
@@ -363,13 +387,16 @@ function start() {
   if (matchMedia("(prefers-color-scheme: dark)").matches) document.documentElement.classList.add("dark");
   readColours();
   makeTracks();
-  const ps = D.end - D.begin, roof = D.runs.reduce((n, r) => n + r.roof_ps, 0), busy = D.engines.map(() => 0);
-  for (const r of D.runs) r.spent.forEach((s, e) => { busy[e] += s[0] + s[1]; });
-  D.engines.forEach((_, e) => { if (tracks.ofEngine[e]) tracks.ofEngine[e].note = percent(busy[e], ps) + " busy"; });
-  const name = D.runs.length === 1 ? D.runs[0].name : D.runs.length + " kernels";
+  const ps = D.end - D.begin, roof = D.launches.reduce((n, l) => n + l.roof_ps, 0), one = D.launches.length === 1 && D.launches[0];
+  tracks.cores.forEach((own, core) => {
+    const busy = D.engines.map(() => 0);
+    for (const r of D.runs) if (r.core === core) r.spent.forEach((s, e) => { busy[e] += s[0] + s[1]; });
+    D.engines.forEach((_, e) => { if (own.ofEngine[e]) own.ofEngine[e].note = percent(busy[e], ps) + " busy"; });
+  });
+  const name = one ? one.name : D.launches.length + " kernels";
   $("title").textContent = name;
   document.title = name + " on " + D.target;
-  $("facts").innerHTML = `${esc(D.target)}, <b>${time(ps)}</b>, <b>${percent(roof, ps)}</b> of the roof${D.runs.length === 1 && D.runs[0].bound ? ` (${esc(D.runs[0].bound)})` : ""}, ${count(D.insns)} instructions, ${count(D.xfers)} transfers`;
+  $("facts").innerHTML = `${esc(D.target)}, <b>${time(ps)}</b>, <b>${percent(roof, ps)}</b> of the roof${one && one.bound ? ` (${esc(one.bound)})` : ""}${D.cores > 1 ? `, ${D.cores} cores` : ""}, ${count(D.insns)} instructions, ${count(D.xfers)} transfers`;
   $("help").innerHTML = "<table>" + KEYS.map(([k, t]) => `<tr><td>${k.split(" ").map(x => `<kbd>${esc(x)}</kbd>`).join(" ")}</td><td>${esc(t)}</td></tr>`).join("") + "</table>";
   resize();
   makeOverview();
@@ -383,6 +410,6 @@ function start() {
 
 // For scripts that look at a page, tests among them.
 window.copse = {D, view, state, tracks, setWindow, zoom, pan, fit, select, find, nextHit, nodeAt, nodeBand, nodesAfter,
-                drawPlot, drawMap, drawTrack, markPath, showPanel, toggleOnly, painted: 0};
+                drawPlot, drawMap, drawTrack, drawFlows, markPath, showPanel, toggleOnly, fold, painted: 0};
 start();
 })();

@@ -13,6 +13,11 @@ op matmul_quantised(x[M, K], w[K, N], scale?[N]: fp32; to: dtype = bf16) -> y[M,
     y = present(scale) ? (x @ w) * scale : x @ w;
 }
 
+// A product with a correction of low rank R: adapters of fine-tuned weights, kept beside them (Hu et al. 2021).
+op matmul_lora(x[M, K], w[K, N], a[K, R], b[R, N]) -> y[M, N] {
+    y = x @ w + (x @ a) @ b;
+}
+
 op bmm(x[B, M, K], w[B, K, N]) -> y[B, M, N] {
     y = x @ w;
 }

@@ -10,9 +10,11 @@ typedef struct loader {
     cps_arena *a;
     cps_diags *d;
     const cps_neff *f;
-    const cps_neff_graph *g;
     const cps_json *ours;
-    cps_kbin *k;
+    /* the core that is read */
+    const cps_neff_graph *g;
+    const cps_json *part; /* its own part of copse.json */
+    cps_kbin *k, *first;
     cps_package *p;
     bool ok;
 } loader;
@@ -52,13 +54,19 @@ need_int(loader *l, const cps_json *o, const char *key, int64_t hi)
 }
 
 static const cps_json *
-need(loader *l, const char *key, cps_json_kind kind)
+need_of(loader *l, const cps_json *o, const char *key, cps_json_kind kind)
 {
-    const cps_json *v = cps_json_get(l->ours, key);
+    const cps_json *v = cps_json_get(o, key);
     if (v && v->kind == kind)
         return v;
     bad(l, "copse.json: member '%s' is missing or of another kind", key);
     return NULL;
+}
+
+static const cps_json *
+need(loader *l, const char *key, cps_json_kind kind)
+{
+    return need_of(l, l->ours, key, kind);
 }
 
 /* dtype and shape of a record; the element count fits `bytes`, where that is known. */
@@ -85,7 +93,7 @@ read_type(loader *l, const cps_json *o, const char *name, cps_dtype *t, int *ran
 static void
 read_vars(loader *l)
 {
-    const cps_json *all = need(l, "vars", CPS_JSON_OBJ);
+    const cps_json *all = need_of(l, l->part, "vars", CPS_JSON_OBJ);
     for (uint32_t i = 0; i < l->g->vars.n && l->ok; i++) {
         const cps_neff_var *v = &l->g->vars.data[i];
         if (v->id != (int64_t)i || v->size < 0 || (i == 0) != !strcmp(v->kind, "state-buffer"))
@@ -138,7 +146,7 @@ read_streams(loader *l)
 static void
 read_relocs(loader *l)
 {
-    const cps_json *all = need(l, "relocs", CPS_JSON_ARR);
+    const cps_json *all = need_of(l, l->part, "relocs", CPS_JSON_ARR);
     for (const cps_json *o = all ? all->first : NULL; o && l->ok; o = o->next) {
         cps_kreloc r = {.engine = cps_engine_parse(need_str(l, o, "engine")),
                         .index = (uint32_t)need_int(l, o, "bundle", CPS_PKG_BUNDLES),
@@ -155,6 +163,18 @@ read_relocs(loader *l)
     }
 }
 
+/* A variable of the first core that has it. */
+static const cps_kvar *
+variable(const loader *l, const char *name)
+{
+    for (const cps_kbin *k = l->first; k; k = k->peer) {
+        uint32_t v = cps_kbin_var(k, name);
+        if (v != UINT32_MAX && v)
+            return &k->vars.data[v];
+    }
+    return NULL;
+}
+
 /* The package's variables are the operands of its one kernel. */
 static void
 read_border(loader *l, const char *key, bool in)
@@ -162,13 +182,12 @@ read_border(loader *l, const char *key, bool in)
     const cps_json *all = need(l, key, CPS_JSON_ARR);
     for (const cps_json *o = all ? all->first : NULL; o && l->ok; o = o->next) {
         cps_pio io = {.name = need_str(l, o, "name")};
-        uint32_t v = cps_kbin_var(l->k, need_str(l, o, "var"));
+        const cps_kvar *kv = variable(l, need_str(l, o, "var"));
         cps_dtype t;
-        if (!l->ok || v == UINT32_MAX || v == 0) {
+        if (!l->ok || !kv) {
             bad(l, "copse.json: '%s' is no variable of the program", io.name);
             return;
         }
-        const cps_kvar *kv = &l->k->vars.data[v];
         bool fits = kv->kind == CPS_VAR_INPUT || (!in && kv->kind == CPS_VAR_OUTPUT);
         if (kv->kind == CPS_VAR_INOUT) {
             cps_error(l->d, CPS_E8405, CPS_NOSPAN,
@@ -181,7 +200,7 @@ read_border(loader *l, const char *key, bool in)
         read_type(l, o, io.name, &t, &io.rank, io.dim, kv->bytes);
         io.var = UINT32_MAX;
         for (uint32_t i = 0; i < l->p->vars.n; i++)
-            if (l->p->vars.data[i].name == kv->name)
+            if (!strcmp(l->p->vars.data[i].name, kv->name))
                 io.var = i;
         if (io.var == UINT32_MAX) {
             cps_pvar pv = {.name = kv->name,
@@ -209,7 +228,7 @@ check_operands(loader *l)
 {
     for (uint32_t i = 1; i < l->k->vars.n && l->ok; i++) {
         const cps_kvar *v = &l->k->vars.data[i];
-        bool given = v->kind == CPS_VAR_TMP || v->kind == CPS_VAR_DATA;
+        bool given = v->kind == CPS_VAR_TMP || v->kind == CPS_VAR_DATA || v->kind == CPS_VAR_SHARED;
         for (uint32_t n = 0; n < l->p->args.n; n++)
             given |= !strcmp(l->p->args.data[n].formal, v->name);
         if (!given)
@@ -217,8 +236,31 @@ check_operands(loader *l)
     }
 }
 
+/* The program of core `c` of `n`. */
 static void
-read_program(loader *l)
+read_core(loader *l, cps_kbin *k, const cps_neff_graph *g, uint32_t c, uint32_t n)
+{
+    l->g = g;
+    l->k = k;
+    l->part = c ? need(l, "peer", CPS_JSON_OBJ) : l->ours;
+    k->core = (int)c;
+    k->cores = (int)n;
+    if (c)
+        l->first->peer = k;
+    else
+        l->first = k;
+    k->stats.sbuf_peak = need_int(l, l->part, "sbuf_peak_bytes_per_partition", 1 << 30);
+    k->stats.psum_banks = (int)need_int(l, l->part, "psum_banks_peak", 1 << 10);
+    if (l->ok)
+        read_vars(l);
+    if (l->ok)
+        read_streams(l);
+    if (l->ok)
+        read_relocs(l);
+}
+
+static void
+read_program(loader *l, const cps_neff_info *graphs)
 {
     const char *gen = need_str(l, l->ours, "generation"),
                *name = need_str(l, l->ours, "kernel");
@@ -236,19 +278,18 @@ read_program(loader *l)
     l->p = cps_package_new(l->a, need_str(l, l->ours, "model"), need_str(l, target, "name"));
     if (!cps_digest_parse(need_str(l, target, "digest"), &l->p->target_digest))
         bad(l, "copse.json: the target's digest is malformed");
-    l->k = cps_kbin_new(l->a, name, l->p->target, (cps_gen)g);
-    l->k->stats.sbuf_peak = need_int(l, l->ours, "sbuf_peak_bytes_per_partition", 1 << 30);
-    l->k->stats.psum_banks = (int)need_int(l, l->ours, "psum_banks_peak", 1 << 10);
-    read_vars(l);
-    if (l->ok)
-        read_streams(l);
-    if (l->ok)
-        read_relocs(l);
-    if (l->ok)
-        read_border(l, "inputs", true);
+    for (uint32_t c = 0; c < graphs->graphs.n; c++) {
+        cps_kbin *k = cps_kbin_new(l->a, name, l->p->target, (cps_gen)g);
+        read_core(l, k, &graphs->graphs.data[c], c, graphs->graphs.n);
+        if (!l->ok)
+            return;
+    }
+    read_border(l, "inputs", true);
     if (l->ok)
         read_border(l, "outputs", false);
-    check_operands(l);
+    for (l->k = l->first; l->k; l->k = l->k->peer)
+        check_operands(l);
+    l->k = l->first;
     for (uint32_t i = 1; i < l->k->vars.n && l->ok; i++) { // the reference graph looks them up
         const cps_kvar *v = &l->k->vars.data[i];
         if (v->kind != CPS_VAR_DATA)
@@ -299,18 +340,17 @@ cps_neff_package(cps_arena *a, const cps_neff *f, cps_diags *d)
     cps_neff_info *i = cps_neff_describe(a, f, d);
     if (cps_diags_errors(d) != before)
         return NULL;
-    if (!m || i->graphs.n != 1) {
+    if (!m || i->graphs.n < 1 || i->graphs.n > 2) {
         cps_error(d, CPS_E8405, CPS_NOSPAN,
                   "the container was not made by copse: it can be inspected, not run");
         return NULL;
     }
     const char *why = "";
     size_t at = 0;
-    l.g = &i->graphs.data[0];
     l.ours = cps_json_parse(a, (const char *)m->data, m->n, &why, &at);
     if (!l.ours)
         bad(&l, "member 'copse.json': %s at byte %zu", why, at);
     else
-        read_program(&l);
+        read_program(&l, i);
     return l.ok ? l.p : NULL;
 }

@@ -1,5 +1,5 @@
 /* The members of a container of ours: kelf-0.json, neff.json and our own copse.json at the top;
- * in sg00/ def.json, tensor_map.json, one JSON and one stream per engine, and a file per
+ * in sg00/, and for core 1 of a pair in sg01/: def.json, tensor_map.json, one JSON and one stream per engine, and a file per
  * constant. Keys and spellings are those of the public documentation where it gives them
  * (NEFF.md). */
 #include "runtime/pkg/neff_members.h"
@@ -35,13 +35,15 @@ write_kelf(cps_packer *c)
     cps_jsonw_obj(&w, false);
     cps_jsonw_key(&w, "graphs");
     cps_jsonw_arr(&w, true);
-    cps_jsonw_obj(&w, true);
-    cps_jsonw_put_str(&w, "definition", "sg00/def.json");
-    cps_jsonw_put_str(&w, "name", "sg00");
-    cps_jsonw_end_obj(&w);
+    for (const cps_kbin *k = c->first; k; k = k->peer) {
+        cps_jsonw_obj(&w, true);
+        cps_jsonw_put_str(&w, "definition", k->core ? "sg01/def.json" : "sg00/def.json");
+        cps_jsonw_put_str(&w, "name", k->core ? "sg01" : "sg00");
+        cps_jsonw_end_obj(&w);
+    }
     cps_jsonw_end_arr(&w);
     cps_jsonw_put_str(&w, "version", "0.5");
-    cps_jsonw_put_str(&w, "target", cps_neff_target_word(c->k->gen));
+    cps_jsonw_put_str(&w, "target", cps_neff_target_word(c->first->gen));
     cps_jsonw_end_obj(&w);
     add_text(c, "kelf-0.json", &w);
 }
@@ -168,22 +170,23 @@ write_vars(cps_packer *c, cps_jsonw *w)
     cps_jsonw_obj(w, false);
     for (uint32_t i = 0; i < c->k->vars.n; i++) {
         const cps_kvar *v = &c->k->vars.data[i];
-        bool pad = v->kind == CPS_VAR_TMP && c->backing && c->backing[i] >= 0;
+        bool planned = c->backing && c->backing[i] >= 0, pad = v->kind == CPS_VAR_TMP && planned;
         static const char *const kind[CPS_VARKINDS] = {
             [CPS_VAR_SB] = "state-buffer", [CPS_VAR_INPUT] = "input",
             [CPS_VAR_OUTPUT] = "output",   [CPS_VAR_INOUT] = "input",
-            [CPS_VAR_TMP] = "tmp-buf",     [CPS_VAR_DATA] = "file"};
+            [CPS_VAR_TMP] = "tmp-buf",     [CPS_VAR_DATA] = "file",
+            [CPS_VAR_SHARED] = "shared"};
         cps_jsonw_key(w, v->name);
         cps_jsonw_obj(w, true);
         cps_jsonw_put_str(w, "type", pad ? "virtual" : kind[v->kind]);
         cps_jsonw_put_int(w, "var_id", i);
         cps_jsonw_put_int(w, "size", v->bytes);
-        if (pad)
+        if (pad || (v->kind == CPS_VAR_SHARED && planned))
             cps_jsonw_put_int(w, "backing_variable_off", c->backing[i]);
         if (v->kind == CPS_VAR_DATA) {
             const char *file = constant_file(c, i);
             cps_jsonw_put_str(w, "file_name", file);
-            cps_neff_add(c->f, cps_arena_printf(c->a, "sg00/%s", file), v->data,
+            cps_neff_add(c->f, cps_arena_printf(c->a, "%s/%s", c->dir, file), v->data,
                          (size_t)v->bytes);
         }
         cps_jsonw_end_obj(w);
@@ -240,7 +243,7 @@ write_def(cps_packer *c)
     cps_jsonw w;
     cps_jsonw_init(&w, &b);
     cps_jsonw_obj(&w, false);
-    cps_jsonw_put_str(&w, "name", "sg00");
+    cps_jsonw_put_str(&w, "name", c->dir);
     cps_jsonw_put_str(&w, "version", "0.6");
     write_vars(c, &w);
     write_queues(c, &w);
@@ -257,7 +260,7 @@ write_def(cps_packer *c)
                           cps_arena_printf(c->a, "%s.bin", name));
     }
     cps_jsonw_end_obj(&w);
-    add_text(c, "sg00/def.json", &w);
+    add_text(c, cps_arena_printf(c->a, "%s/def.json", c->dir), &w);
 }
 
 const char *
@@ -284,13 +287,13 @@ write_engines(cps_packer *c)
             cps_jsonw_key(&w, "activation_function_sets");
             cps_jsonw_arr(&w, true);
             for (unsigned s = 0; s < 32; s++)
-                if (c->sets >> s & 1)
+                if (c->sets[c->k->core] >> s & 1)
                     cps_jsonw_str(&w, cps_neff_set_name(c, s));
             cps_jsonw_end_arr(&w);
         }
         cps_jsonw_end_obj(&w);
-        add_text(c, cps_arena_printf(c->a, "sg00/%s.json", name), &w);
-        cps_neff_add(c->f, cps_arena_printf(c->a, "sg00/%s.bin", name),
+        add_text(c, cps_arena_printf(c->a, "%s/%s.json", c->dir, name), &w);
+        cps_neff_add(c->f, cps_arena_printf(c->a, "%s/%s.bin", c->dir, name),
                      c->k->stream[e].code.data,
                      (size_t)c->k->stream[e].code.n * CPS_BUNDLE_BYTES);
     }
@@ -329,7 +332,7 @@ write_tensor_map(cps_packer *c)
     }
     cps_jsonw_end_arr(&w);
     cps_jsonw_end_obj(&w);
-    add_text(c, "sg00/tensor_map.json", &w);
+    add_text(c, cps_arena_printf(c->a, "%s/tensor_map.json", c->dir), &w);
 }
 
 static void
@@ -348,6 +351,50 @@ put_borders(cps_jsonw *w, const char *key, const cps_neff_border *x, uint32_t n)
     cps_jsonw_end_arr(w);
 }
 
+static void
+put_relocs(cps_jsonw *w, const cps_kbin *k)
+{
+    cps_jsonw_key(w, "relocs");
+    cps_jsonw_arr(w, false);
+    for (uint32_t i = 0; i < k->relocs.n; i++) {
+        const cps_kreloc *r = &k->relocs.data[i];
+        cps_jsonw_obj(w, true);
+        cps_jsonw_put_int(w, "addend", r->addend);
+        cps_jsonw_put_int(w, "bundle", r->index);
+        cps_jsonw_put_str(w, "engine", cps_engine_name(r->engine));
+        cps_jsonw_put_str(w, "field", cps_fields[r->field].name);
+        cps_jsonw_put_str(w, "var", k->vars.data[r->var].name);
+        cps_jsonw_end_obj(w);
+    }
+    cps_jsonw_end_arr(w);
+}
+
+static void
+put_vars(cps_jsonw *w, const cps_kbin *k, const int64_t *backing)
+{
+    cps_jsonw_key(w, "vars");
+    cps_jsonw_obj(w, false);
+    for (uint32_t i = 1; i < k->vars.n; i++) {
+        const cps_kvar *v = &k->vars.data[i];
+        cps_jsonw_key(w, v->name);
+        cps_jsonw_obj(w, true);
+        cps_jsonw_put_str(w, "dtype", cps_dtype_name(v->dtype));
+        cps_jsonw_put_str(w, "kind", cps_pkg_kinds[v->kind]);
+        if (v->kind == CPS_VAR_DATA && backing && backing[i] >= 0)
+            cps_jsonw_put_int(w, "offset", backing[i]); // by which graph.cir names it
+        put_shape(w, "shape", v->rank, v->dim);
+        cps_jsonw_end_obj(w);
+    }
+    cps_jsonw_end_obj(w);
+}
+
+static void
+put_peaks(cps_jsonw *w, const cps_kbin *k)
+{
+    cps_jsonw_put_int(w, "psum_banks_peak", k->stats.psum_banks);
+    cps_jsonw_put_int(w, "sbuf_peak_bytes_per_partition", k->stats.sbuf_peak);
+}
+
 /* What the format has no place for, and `copse run` wants back: under a name of our own, which
  * a loader passes over. */
 static void
@@ -364,19 +411,15 @@ write_ours(cps_packer *c)
     cps_jsonw_put_str(&w, "kernel", k->name);
     cps_jsonw_put_str(&w, "model", c->p->model);
     put_borders(&w, "outputs", c->out.data, c->out.n);
-    cps_jsonw_key(&w, "relocs");
-    cps_jsonw_arr(&w, false);
-    for (uint32_t i = 0; i < k->relocs.n; i++) {
-        const cps_kreloc *r = &k->relocs.data[i];
-        cps_jsonw_obj(&w, true);
-        cps_jsonw_put_int(&w, "addend", r->addend);
-        cps_jsonw_put_int(&w, "bundle", r->index);
-        cps_jsonw_put_str(&w, "engine", cps_engine_name(r->engine));
-        cps_jsonw_put_str(&w, "field", cps_fields[r->field].name);
-        cps_jsonw_put_str(&w, "var", k->vars.data[r->var].name);
+    if (k->peer) { // what core 1 has of its own; all else is said for both
+        cps_jsonw_key(&w, "peer");
+        cps_jsonw_obj(&w, false);
+        put_peaks(&w, k->peer);
+        put_relocs(&w, k->peer);
+        put_vars(&w, k->peer, c->backings[1]);
         cps_jsonw_end_obj(&w);
     }
-    cps_jsonw_end_arr(&w);
+    put_relocs(&w, k);
     int64_t flops = 0, bytes = 0, roof = 0, engines = 0;
     for (uint32_t i = 0; i < c->p->steps.n; i++) {
         int32_t n = c->p->steps.data[i].kernel;
@@ -397,8 +440,7 @@ write_ours(cps_packer *c)
     cps_jsonw_put_int(&w, "roofline_engines_ns", engines);
     cps_jsonw_put_int(&w, "roofline_ns", roof);
     cps_jsonw_end_obj(&w);
-    cps_jsonw_put_int(&w, "psum_banks_peak", k->stats.psum_banks);
-    cps_jsonw_put_int(&w, "sbuf_peak_bytes_per_partition", k->stats.sbuf_peak);
+    put_peaks(&w, k);
     cps_jsonw_put_int(&w, "schema", 1);
     cps_jsonw_key(&w, "target");
     cps_jsonw_obj(&w, true);
@@ -407,20 +449,7 @@ write_ours(cps_packer *c)
     cps_jsonw_put_str(&w, "name", c->p->target);
     cps_jsonw_end_obj(&w);
     cps_jsonw_put_str(&w, "tool", "copse " CPS_VERSION);
-    cps_jsonw_key(&w, "vars");
-    cps_jsonw_obj(&w, false);
-    for (uint32_t i = 1; i < k->vars.n; i++) {
-        const cps_kvar *v = &k->vars.data[i];
-        cps_jsonw_key(&w, v->name);
-        cps_jsonw_obj(&w, true);
-        cps_jsonw_put_str(&w, "dtype", cps_dtype_name(v->dtype));
-        cps_jsonw_put_str(&w, "kind", cps_pkg_kinds[v->kind]);
-        if (v->kind == CPS_VAR_DATA && c->backing && c->backing[i] >= 0)
-            cps_jsonw_put_int(&w, "offset", c->backing[i]); // by which graph.cir names it
-        put_shape(&w, "shape", v->rank, v->dim);
-        cps_jsonw_end_obj(&w);
-    }
-    cps_jsonw_end_obj(&w);
+    put_vars(&w, k, c->backing);
     cps_jsonw_end_obj(&w);
     add_text(c, "copse.json", &w);
 }
@@ -428,10 +457,16 @@ write_ours(cps_packer *c)
 void
 cps_neff_members(cps_packer *c)
 {
+    c->k = c->first;
+    c->backing = c->backings[0];
     write_kelf(c);
     write_host(c);
     write_ours(c);
-    write_def(c);
-    write_engines(c);
-    write_tensor_map(c);
+    for (; c->k; c->k = c->k->peer) {
+        c->backing = c->backings[c->k->core];
+        c->dir = c->k->core ? "sg01" : "sg00";
+        write_def(c);
+        write_engines(c);
+        write_tensor_map(c);
+    }
 }

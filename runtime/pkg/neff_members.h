@@ -17,12 +17,16 @@ typedef struct cps_packer {
     cps_diags *d;
     cps_neff *f;
     const cps_package *p;
+    const cps_kbin *first;     /* core 0's program; core 1's is its peer */
+    const int64_t *backings[2]; /* of the linked variables of each core, or NULL */
+    /* the core that is written */
     const cps_kbin *k;
     const int64_t *backing;
+    const char *dir; /* "sg00" */
     CPS_VEC(cps_neff_border) in;
     CPS_VEC(cps_neff_border) out;
     uint64_t features;
-    uint32_t sets; /* activation table sets in use, a bit each */
+    uint32_t sets[2]; /* activation table sets in use, a bit each, by core */
 } cps_packer;
 
 /* Adds all members to c->f. */

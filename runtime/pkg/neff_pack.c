@@ -48,13 +48,13 @@ scan_record(cps_packer *c, cps_engine e, const cps_bundle *b)
             c->features |= CPS_NEFF_DGE_CAST;
     }
     if (x == CPS_INSN_ACTIVATION_TABLE_LOAD)
-        c->sets |= 1u << (cps_isa_get(b, CPS_F_CTRL_TL_set) & 31);
+        c->sets[c->k->core] |= 1u << (cps_isa_get(b, CPS_F_CTRL_TL_set) & 31);
     if (x == CPS_INSN_PSEUDO_LOAD_ACT_FUNC_SET) {
         char name[33] = {0};
         memcpy(name, b->b + cps_fields[CPS_F_PSEUDO_LOAD_ACT_FUNC_SET_table].byte, 32);
         int set = cps_actset_parse(name);
         if (set >= 0)
-            c->sets |= 1u << (set & 31);
+            c->sets[c->k->core] |= 1u << (set & 31);
     }
 }
 
@@ -98,11 +98,14 @@ package_borders(cps_packer *c)
     }
 }
 
+/* Those of one core that the core before it does not have. */
 static void
-kernel_borders(cps_packer *c)
+kernel_borders(cps_packer *c, const cps_kbin *k, const cps_kbin *before)
 {
-    for (uint32_t i = 1; i < c->k->vars.n; i++) {
-        const cps_kvar *v = &c->k->vars.data[i];
+    for (uint32_t i = 1; i < k->vars.n; i++) {
+        const cps_kvar *v = &k->vars.data[i];
+        if (before && cps_kbin_var(before, v->name) != UINT32_MAX)
+            continue;
         cps_neff_border x = {v->name, v->name, v->dtype, v->rank, {0}};
         memcpy(x.dim, v->dim, sizeof x.dim);
         if (v->kind == CPS_VAR_INPUT || v->kind == CPS_VAR_INOUT)
@@ -119,35 +122,38 @@ choose(cps_packer *c, const char *kernel)
     if (!kernel) {
         if (!cps_package_link(c->a, c->p, &link, c->d))
             return false;
-        c->k = link.kbin;
-        c->backing = link.backing;
+        c->first = link.kbin;
+        memcpy(c->backings, link.backing, sizeof c->backings);
         package_borders(c);
         return true;
     }
     for (uint32_t i = 0; i < c->p->kernels.n; i++)
         if (!strcmp(c->p->kernels.data[i].name, kernel))
-            c->k = c->p->kernels.data[i].kbin;
-    if (!c->k) {
+            c->first = c->p->kernels.data[i].kbin;
+    if (!c->first) {
         cps_error(c->d, CPS_E8405, CPS_NOSPAN, "the package has no kernel '%s'", kernel);
         cps_help(c->d, "its kernels are the folders under kernels/");
         return false;
     }
-    if (c->k->cores > 1) {
-        cps_error(c->d, CPS_E8405, CPS_NOSPAN, "kernel '%s' is for %d cores, and one is packed",
-                  kernel, c->k->cores);
+    if (c->first->cores != (c->first->peer ? 2 : 1)) {
+        cps_error(c->d, CPS_E8405, CPS_NOSPAN, "kernel '%s' is one core's of %d, and the other's is not there",
+                  kernel, c->first->cores);
         return false;
     }
-    kernel_borders(c);
+    kernel_borders(c, c->first, NULL);
+    if (c->first->peer)
+        kernel_borders(c, c->first->peer, c->first);
     return true;
 }
 
 static void
 warn(cps_packer *c)
 {
-    if (c->sets) {
+    uint32_t sets = c->sets[0] | c->sets[1], relocs = c->first->relocs.n + (c->first->peer ? c->first->peer->relocs.n : 0);
+    if (sets) {
         cps_buf b = {0};
         for (unsigned s = 0; s < 32; s++)
-            if (c->sets >> s & 1)
+            if (sets >> s & 1)
                 cps_buf_printf(&b, "%s%s", b.n ? ", " : "", cps_neff_set_name(c, s));
         cps_error(c->d, CPS_W8408, CPS_NOSPAN,
                   "the container names activation tables and does not hold them: %s", b.data);
@@ -155,11 +161,11 @@ warn(cps_packer *c)
                  "a device needs the vendor's files for these sets; the simulator does not");
         cps_buf_fini(&b);
     }
-    if (c->k->relocs.n) {
+    if (relocs) {
         cps_error(c->d, CPS_W8409, CPS_NOSPAN,
                   "addresses inside instructions (%u) stand in copse.json, which the vendor's "
                   "loader does not read",
-                  c->k->relocs.n);
+                  relocs);
         cps_help(
             c->d,
             "they come from transfers whose descriptors the device makes, such as gathers");
@@ -172,11 +178,12 @@ cps_neff_pack(cps_arena *a, const cps_package *p, const char *kernel, cps_diags 
     cps_packer c = {.a = a, .d = d, .p = p, .f = cps_neff_new(a)};
     if (!choose(&c, kernel))
         return NULL;
-    scan(&c);
+    for (c.k = c.first; c.k; c.k = c.k->peer)
+        scan(&c);
     cps_neff_members(&c);
     if (!kernel && p->graph)
         cps_neff_add(c.f, "graph.cir", p->graph, p->graph_bytes);
-    cps_neff_new_head(c.f, kernel ? kernel : *p->model ? p->model : c.k->name, 1, c.features);
+    cps_neff_new_head(c.f, kernel ? kernel : *p->model ? p->model : c.first->name, (unsigned)c.first->cores, c.features);
     warn(&c);
     return c.f;
 }

@@ -57,6 +57,8 @@ typedef struct cps_pkernel {
     const char *text;     /* a further text of the kernel, or NULL; not read back */
     size_t text_bytes;
     const char *text_name; /* its file in the kernel's folder; NULL: not written */
+    const char *peer_text; /* of a pair: core 1's, and `text` is core 0's; in the folder of each */
+    size_t peer_text_bytes;
 } cps_pkernel;
 
 typedef struct cps_package {

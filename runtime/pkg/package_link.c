@@ -5,7 +5,12 @@
  * relocations. Between two steps all engines meet: every engine drains, SP (which has waited
  * for all transfers at the end of its kernel) clears the semaphores, and nobody goes on before
  * that. The barrier is the one around hardware loops (codegen), on three semaphores no kernel
- * uses. */
+ * uses.
+ *
+ * Steps of pairs become a pair. Each core has its own program; what the package names is one piece
+ * of memory for both, so a core's part of a step reads what the other one's wrote in the step
+ * before, and between two steps the cores meet as well (SP, once its engines have arrived). A step
+ * of one core is core 0's. */
 #include "runtime/pkg/package_link.h"
 
 #include "runtime/base/map.h"
@@ -15,6 +20,8 @@ enum { RESERVED = 3, SEMS = 256 }; /* semaphores 0 to 2 are the runtime's (contr
 typedef struct linker {
     cps_arena *a;
     const cps_package *p;
+    int core, cores;
+    const struct linker *other; /* core 0's, when this is core 1's */
     cps_kbin *k;
     cps_diags *d;
     uint32_t *var_of; /* kernel variable of each package variable, 0: none yet */
@@ -23,7 +30,7 @@ typedef struct linker {
     cps_map names;   /* given out */
     cps_map next_id; /* first free block id, by queue */
     cps_map owner;   /* engine, by queue */
-    unsigned first, arrive, go, ack;
+    unsigned first, arrive, go, ack, meet;
     bool ok;
 } linker;
 
@@ -41,13 +48,14 @@ fail(linker *l, const char *fmt, ...)
 
 /* ---- variables ---- */
 
-/* Names of inputs and outputs come first and stay; private ones give way. */
+/* Names of inputs and outputs come first and stay; private ones give way. `given`: the name is that of
+ * the same variable on the other core. */
 static uint32_t
-add_var(linker *l, cps_kvar *v, int64_t backing)
+add_var(linker *l, cps_kvar *v, int64_t backing, bool given)
 {
     const char *want = v->name;
     bool fresh;
-    for (unsigned i = 1; *cps_map_at_str(&l->names, v->name, &fresh) = 1, !fresh; i++)
+    for (unsigned i = 1; *cps_map_at_str(&l->names, v->name, &fresh) = 1, !fresh && !given; i++)
         v->name = cps_arena_printf(l->a, "%s.%u", want, i);
     cps_vec_push(l->a, &l->k->vars, *v);
     cps_vec_push(l->a, &l->backing, backing);
@@ -58,11 +66,14 @@ add_var(linker *l, cps_kvar *v, int64_t backing)
 static uint32_t
 package_var(linker *l, uint32_t i, const char *name)
 {
-    static const cps_varkind kind[CPS_PKINDS] = {CPS_VAR_INPUT, CPS_VAR_OUTPUT, CPS_VAR_DATA,
-                                                 CPS_VAR_TMP};
+    const cps_varkind kind[CPS_PKINDS] = {CPS_VAR_INPUT, CPS_VAR_OUTPUT, CPS_VAR_DATA,
+                                          l->cores > 1 ? CPS_VAR_SHARED : CPS_VAR_TMP};
     const cps_pvar *p = &l->p->vars.data[i];
     if (l->var_of[i])
         return l->var_of[i];
+    bool given = l->other && l->other->var_of[i];
+    if (given) // the name by which the cores share it
+        name = l->other->k->vars.data[l->other->var_of[i]].name;
     cps_kvar v = {name ? name : p->name,
                   kind[p->kind],
                   p->dtype,
@@ -72,7 +83,29 @@ package_var(linker *l, uint32_t i, const char *name)
                   p->kind == CPS_PV_CONST ? p->data : NULL};
     memcpy(v.dim, p->dim, sizeof v.dim);
     return l->var_of[i] = add_var(
-               l, &v, p->kind == CPS_PV_TMP || p->kind == CPS_PV_CONST ? p->offset : -1);
+               l, &v, p->kind == CPS_PV_TMP || p->kind == CPS_PV_CONST ? p->offset : -1, given);
+}
+
+/* What this core runs of a step's kernel; NULL: nothing. */
+static const cps_kbin *
+part(const linker *l, const cps_pkernel *pk)
+{
+    return l->core ? pk->kbin->peer : pk->kbin;
+}
+
+/* The kernel's own variable `v`: memory that its cores share has one name on both. */
+static uint32_t
+own_var(linker *l, const cps_pstep *s, const cps_kvar *v)
+{
+    const cps_pkernel *pk = &l->p->kernels.data[s->kernel];
+    cps_kvar own = *v;
+    own.name = cps_arena_printf(l->a, "%s.%s", pk->name, v->name);
+    const uint32_t *theirs = l->other ? l->other->own[s->kernel] : NULL;
+    uint32_t at = theirs && v->kind == CPS_VAR_SHARED ? cps_kbin_var(pk->kbin, v->name) : UINT32_MAX;
+    bool given = at != UINT32_MAX && theirs[at];
+    if (given)
+        own.name = l->other->k->vars.data[theirs[at]].name;
+    return add_var(l, &own, -1, given);
 }
 
 /* Where the variables of a step's kernel are: its operands by the arguments, its own beside
@@ -81,19 +114,16 @@ static uint32_t *
 map_vars(linker *l, const cps_pstep *s)
 {
     const cps_pkernel *pk = &l->p->kernels.data[s->kernel];
-    const cps_kbin *k = pk->kbin;
+    const cps_kbin *k = part(l, pk);
     uint32_t *map = cps_new_array(l->a, uint32_t, k->vars.n);
     bool met = l->own[s->kernel] != NULL;
     if (!met)
         l->own[s->kernel] = cps_new_array(l->a, uint32_t, k->vars.n);
     for (uint32_t i = 1; i < k->vars.n; i++) {
         const cps_kvar *v = &k->vars.data[i];
-        if (v->kind == CPS_VAR_TMP || v->kind == CPS_VAR_DATA) {
-            if (!met) {
-                cps_kvar own = *v;
-                own.name = cps_arena_printf(l->a, "%s.%s", pk->name, v->name);
-                l->own[s->kernel][i] = add_var(l, &own, -1);
-            }
+        if (v->kind == CPS_VAR_TMP || v->kind == CPS_VAR_DATA || v->kind == CPS_VAR_SHARED) {
+            if (!met)
+                l->own[s->kernel][i] = own_var(l, s, v);
             map[i] = l->own[s->kernel][i];
             continue;
         }
@@ -122,9 +152,9 @@ mark(uint8_t used[SEMS], const cps_bundle *b, cps_field mode, cps_field index)
         used[cps_isa_get(b, index) % SEMS] = 1;
 }
 
-/* Which semaphores the kernels of the package touch. */
+/* Which semaphores a kernel touches. */
 static void
-used_semaphores(const cps_package *p, uint8_t used[SEMS])
+used_semaphores(const cps_kbin *k, uint8_t used[SEMS])
 {
     static const struct {
         cps_format format;
@@ -141,20 +171,17 @@ used_semaphores(const cps_package *p, uint8_t used[SEMS])
         {CPS_FMT_PSEUDO_DMA_DIRECT2D, CPS_F_NONE, CPS_F_PSEUDO_DMA_DIRECT2D_semaphore},
         {CPS_FMT_PSEUDO_CORE_BARRIER, CPS_F_NONE, CPS_F_PSEUDO_CORE_BARRIER_semaphore},
     };
-    for (uint32_t n = 0; n < p->kernels.n; n++) {
-        const cps_kbin *k = p->kernels.data[n].kbin;
-        for (uint32_t i = 0; i < k->blocks.n; i++)
-            used[k->blocks.data[i].semaphore] = 1;
-        for (int e = 0; e < CPS_ENGINES; e++) {
-            for (uint32_t i = 0; i < k->stream[e].code.n; i++) {
-                const cps_bundle *b = &k->stream[e].code.data[i];
-                cps_insn x = cps_isa_find(b->b[0], k->gen);
-                mark(used, b, CPS_F_EVENTS_wait_mode, CPS_F_EVENTS_wait_idx);
-                mark(used, b, CPS_F_EVENTS_update_mode, CPS_F_EVENTS_update_idx);
-                for (unsigned r = 0; x != CPS_INSN_NONE && r < cps_countof(place); r++)
-                    if (cps_insns[x].format == place[r].format)
-                        mark(used, b, place[r].mode, place[r].index);
-            }
+    for (uint32_t i = 0; i < k->blocks.n; i++)
+        used[k->blocks.data[i].semaphore] = 1;
+    for (int e = 0; e < CPS_ENGINES; e++) {
+        for (uint32_t i = 0; i < k->stream[e].code.n; i++) {
+            const cps_bundle *b = &k->stream[e].code.data[i];
+            cps_insn x = cps_isa_find(b->b[0], k->gen);
+            mark(used, b, CPS_F_EVENTS_wait_mode, CPS_F_EVENTS_wait_idx);
+            mark(used, b, CPS_F_EVENTS_update_mode, CPS_F_EVENTS_update_idx);
+            for (unsigned r = 0; x != CPS_INSN_NONE && r < cps_countof(place); r++)
+                if (cps_insns[x].format == place[r].format)
+                    mark(used, b, place[r].mode, place[r].index);
         }
     }
 }
@@ -163,7 +190,10 @@ static void
 choose_semaphores(linker *l)
 {
     uint8_t used[SEMS] = {0};
-    used_semaphores(l->p, used);
+    unsigned more = l->cores > 1 ? 4 : 3;
+    for (uint32_t n = 0; n < l->p->kernels.n; n++)
+        for (const cps_kbin *k = l->p->kernels.data[n].kbin; k; k = k->peer)
+            used_semaphores(k, used);
     unsigned top = RESERVED - 1;
     l->first = 0;
     for (unsigned i = RESERVED; i < SEMS; i++) {
@@ -172,16 +202,15 @@ choose_semaphores(linker *l)
         top = i;
         l->first = l->first ? l->first : i;
     }
-    if (top + 3 >= SEMS)
+    if (top + more >= SEMS)
         fail(l,
-             "the kernels use semaphores up to %u; the barriers between them need three more, "
-             "and there "
-             "are 256",
-             top);
+             "the kernels use semaphores up to %u; the barriers between them need %s more, and there are 256",
+             top, more == 4 ? "four" : "three");
     l->arrive = top + 1;
     l->first = l->first ? l->first : l->arrive;
     l->go = top + 2;
     l->ack = top + 3;
+    l->meet = top + 4;
 }
 
 /* ---- the barrier ---- */
@@ -209,7 +238,7 @@ clear(linker *l, unsigned first, unsigned last)
 }
 
 static void
-barrier(linker *l)
+barrier(linker *l, uint32_t number)
 {
     for (int e = 0; e < CPS_ENGINES; e++) {
         put(l, e, CPS_INSN_DRAIN);
@@ -220,6 +249,11 @@ barrier(linker *l)
         event(l, e, CPS_WAIT_SEM_EQ_IMM, l->go, 0, 0);
     }
     event(l, CPS_SP, CPS_WAIT_SEM_GE_IMM, l->arrive, CPS_ENGINES - 1, 0);
+    if (l->cores > 1) {
+        cps_bundle *b = put(l, CPS_SP, CPS_INSN_PSEUDO_CORE_BARRIER);
+        cps_isa_set(b, CPS_F_PSEUDO_CORE_BARRIER_barrier, number % 256);
+        cps_isa_set(b, CPS_F_PSEUDO_CORE_BARRIER_semaphore, l->meet);
+    }
     clear(l, l->first, l->arrive);
     event(l, CPS_SP, CPS_WAIT_NONE, 0, 0, l->go);
     event(l, CPS_SP, CPS_WAIT_SEM_GE_IMM, l->ack, CPS_ENGINES - 1, 0);
@@ -252,7 +286,7 @@ ends_itself(const cps_bundle *b, cps_insn i)
 static void
 add_streams(linker *l, const cps_pkernel *pk, const uint32_t *map)
 {
-    const cps_kbin *k = pk->kbin;
+    const cps_kbin *k = part(l, pk);
     const cps_field_row *queue = &cps_fields[CPS_F_PSEUDO_DMA_TRIGGER_queue];
     for (uint32_t i = 0; i < k->relocs.n; i++) {
         cps_kreloc r = k->relocs.data[i];
@@ -286,7 +320,7 @@ add_streams(linker *l, const cps_pkernel *pk, const uint32_t *map)
 static void
 add_blocks(linker *l, const cps_pkernel *pk, const uint32_t *map)
 {
-    const cps_kbin *k = pk->kbin;
+    const cps_kbin *k = part(l, pk);
     cps_map most;
     cps_map_init(&most, l->a);
     for (uint32_t i = 0; i < k->blocks.n; i++) {
@@ -348,65 +382,118 @@ border(linker *l, const cps_pio *io)
         package_var(l, io->var, io->name);
 }
 
-bool
-cps_package_link(cps_arena *a, const cps_package *p, cps_link *out, cps_diags *d)
+/* Inputs, outputs and constants, whether a step touches them or not: the reference graph may. */
+static void
+add_borders(linker *l)
 {
-    linker l = {.a = a, .p = p, .d = d, .ok = true};
-    const cps_kbin *one = p->kernels.n ? p->kernels.data[0].kbin : NULL;
-    if (!one || !p->steps.n) {
-        fail(&l, "'%s' has no NeuronCore step, and a container is for one", p->model);
-        return false;
-    }
-    l.k = cps_kbin_new(a,
-                       p->steps.n == 1 ? one->name
-                       : *p->model     ? p->model
-                                       : "model",
-                       p->target, one->gen);
-    cps_vec_push(a, &l.backing, -1);
-    l.var_of = cps_new_array(a, uint32_t, p->vars.n + 1);
-    l.own = cps_new_array(a, uint32_t *, p->kernels.n);
-    cps_map_init(&l.next_id, a);
-    cps_map_init(&l.owner, a);
-    cps_map_init(&l.names, a);
-    *cps_map_at_str(&l.names, l.k->vars.data[0].name, NULL) = 1;
+    const cps_package *p = l->p;
     for (uint32_t i = 0; i < p->inputs.n; i++)
-        border(&l, &p->inputs.data[i]);
+        border(l, &p->inputs.data[i]);
     for (uint32_t i = 0; i < p->outputs.n; i++)
-        if (p->vars.data[p->outputs.data[i].var].kind !=
-            CPS_PV_INPUT) // else it is handed through
-            border(&l, &p->outputs.data[i]);
-    // Also those that no step touches: the reference graph may.
+        if (p->vars.data[p->outputs.data[i].var].kind != CPS_PV_INPUT) // else it is handed through
+            border(l, &p->outputs.data[i]);
     for (uint32_t i = 0; i < p->vars.n; i++)
         if (p->vars.data[i].kind == CPS_PV_CONST)
-            package_var(&l, i, NULL);
+            package_var(l, i, NULL);
+}
+
+/* The same for core 1: its inputs and outputs; constants only as its steps need them, for it has a
+ * copy of each. No name of what the cores share is given to anything else. */
+static void
+follow_borders(linker *l)
+{
+    for (uint32_t i = 1; i < l->other->k->vars.n; i++) {
+        const cps_kvar *v = &l->other->k->vars.data[i];
+        if (v->kind != CPS_VAR_TMP && v->kind != CPS_VAR_DATA)
+            *cps_map_at_str(&l->names, v->name, NULL) = 1;
+    }
+    for (uint32_t i = 0; i < l->p->vars.n; i++)
+        if (l->other->var_of[i] &&
+            (l->p->vars.data[i].kind == CPS_PV_INPUT || l->p->vars.data[i].kind == CPS_PV_OUTPUT))
+            package_var(l, i, NULL);
+}
+
+/* The program of one core. */
+static bool
+link_core(linker *l, const cps_kbin *one, uint32_t *barriers)
+{
+    const cps_package *p = l->p;
+    l->ok = true;
+    l->k = cps_kbin_new(l->a,
+                        p->steps.n == 1 ? one->name
+                        : *p->model     ? p->model
+                                        : "model",
+                        p->target, one->gen);
+    l->k->core = l->core;
+    l->k->cores = l->cores;
+    cps_vec_push(l->a, &l->backing, -1);
+    l->var_of = cps_new_array(l->a, uint32_t, p->vars.n + 1);
+    l->own = cps_new_array(l->a, uint32_t *, p->kernels.n);
+    cps_map_init(&l->next_id, l->a);
+    cps_map_init(&l->owner, l->a);
+    cps_map_init(&l->names, l->a);
+    *cps_map_at_str(&l->names, l->k->vars.data[0].name, NULL) = 1;
+    if (l->other)
+        follow_borders(l);
+    else
+        add_borders(l);
     if (p->steps.n > 1)
-        choose_semaphores(&l);
-    *out = (cps_link){.kbin = l.k};
-    for (uint32_t i = 0; i < p->steps.n && l.ok; i++) {
+        choose_semaphores(l);
+    for (uint32_t i = 0; i < p->steps.n && l->ok; i++) {
         const cps_pstep *s = &p->steps.data[i];
         if (s->kernel < 0) {
-            fail(&l, "step %u runs on the host, and a container holds NeuronCore code only", i);
+            fail(l, "step %u runs on the host, and a container holds NeuronCore code only", i);
             break;
         }
         const cps_pkernel *pk = &p->kernels.data[s->kernel];
-        const uint32_t *map = map_vars(&l, s);
-        if (pk->kbin->gen != one->gen || pk->kbin->cores != 1)
-            fail(&l, "kernel '%s' is for another generation or for several cores", pk->name);
-        if (!l.ok)
+        if (pk->kbin->gen != one->gen)
+            fail(l, "kernel '%s' is for another generation", pk->name);
+        if (pk->kbin->cores != (pk->kbin->peer ? 2 : 1))
+            fail(l, "kernel '%s' is one core's of %d, and the other's is not there", pk->name, pk->kbin->cores);
+        const uint32_t *map = part(l, pk) && l->ok ? map_vars(l, s) : NULL;
+        if (!l->ok)
             break;
         if (i) {
-            barrier(&l);
-            out->barriers++;
+            barrier(l, i - 1);
+            ++*barriers;
         }
-        add_streams(&l, pk, map);
-        add_blocks(&l, pk, map);
-        add_stats(&l.k->stats, &pk->kbin->stats);
+        if (!map)
+            continue;
+        add_streams(l, pk, map);
+        add_blocks(l, pk, map);
+        add_stats(&l->k->stats, &part(l, pk)->stats);
     }
-    l.k->stats.semaphores += out->barriers ? 3 : 0;
-    out->backing = l.backing.data;
+    l->k->stats.semaphores += *barriers ? (l->cores > 1 ? 4 : 3) : 0;
+    return l->ok;
+}
+
+bool
+cps_package_link(cps_arena *a, const cps_package *p, cps_link *out, cps_diags *d)
+{
+    linker l[2] = {{.a = a, .p = p, .d = d, .cores = 1, .ok = true}};
+    const cps_kbin *one = p->kernels.n ? p->kernels.data[0].kbin : NULL;
+    *out = (cps_link){.kbin = NULL};
+    if (!one || !p->steps.n) {
+        fail(l, "'%s' has no NeuronCore step, and a container is for one", p->model);
+        return false;
+    }
+    for (uint32_t i = 0; i < p->kernels.n; i++)
+        l[0].cores = p->kernels.data[i].kbin->peer ? 2 : l[0].cores;
+    bool ok = true;
+    for (int c = 0; ok && c < l[0].cores; c++) {
+        if (c)
+            l[1] = (linker){.a = a, .p = p, .d = d, .core = 1, .cores = 2, .other = &l[0]};
+        out->barriers = 0;
+        ok = link_core(&l[c], one, &out->barriers);
+        out->backing[c] = l[c].backing.data;
+    }
+    out->kbin = l[0].k;
+    out->kbin->peer = ok && l[0].cores > 1 ? l[1].k : NULL;
     cps_buf why = {0};
-    if (l.ok && !cps_kbin_check(l.k, &why))
-        fail(&l, "the linked program is not sound: %s", why.data);
+    if (ok && !cps_kbin_check(out->kbin, &why)) {
+        fail(&l[0], "the linked program is not sound: %s", why.data);
+        ok = false;
+    }
     cps_buf_fini(&why);
-    return l.ok;
+    return ok;
 }

@@ -7,8 +7,9 @@
 #include "runtime/pkg/package.h"
 
 typedef struct cps_link {
-    cps_kbin *kbin;    /* variables by the package's names; kernels' own as KERNEL.NAME */
-    int64_t *backing;  /* per variable: offset in the package's arena of temporaries or in its
+    cps_kbin *kbin;    /* variables by the package's names; kernels' own as KERNEL.NAME; with a peer
+                        * when a step has one */
+    int64_t *backing[2]; /* of each core, per variable: offset in the package's arena of temporaries or in its
                         * weights, or -1 */
     uint32_t barriers; /* between steps */
 } cps_link;

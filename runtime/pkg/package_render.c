@@ -207,9 +207,13 @@ cps_package_render(cps_package *p, cps_rendered *out)
                        cps_arena_printf(p->arena, "kernels/%s/", p->kernels.data[i].name),
                        &out->files);
         const cps_pkernel *k = &p->kernels.data[i];
+        const char *core0 = k->kbin->peer ? "core0/" : "";
         if (k->text_name)
-            add_text(out, cps_arena_printf(p->arena, "kernels/%s/%s", k->name, k->text_name),
+            add_text(out, cps_arena_printf(p->arena, "kernels/%s/%s%s", k->name, core0, k->text_name),
                      k->text, k->text_bytes);
+        if (k->text_name && k->kbin->peer)
+            add_text(out, cps_arena_printf(p->arena, "kernels/%s/core1/%s", k->name, k->text_name),
+                     k->peer_text, k->peer_text_bytes);
     }
     first[p->kernels.n] = out->files.list.n;
     for (uint32_t i = 0; i < p->vars.n; i++) {

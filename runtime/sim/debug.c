@@ -108,6 +108,19 @@ cps_sim_variable(const cps_sim *s, const char *name)
     return 0;
 }
 
+static const hbm_var *
+home_of(const cps_sim *s, uint32_t var)
+{
+    const hbm_var *v = &s->vars.data[var];
+    return v->home ? &v->home->vars.data[v->at] : v;
+}
+
+bool
+cps_sim_same_variable(const cps_sim *a, uint32_t var, const cps_sim *b, uint32_t of_b)
+{
+    return var && of_b && var < a->vars.n && of_b < b->vars.n && home_of(a, var) == home_of(b, of_b);
+}
+
 bool
 cps_sim_peek(const cps_sim *s, const cps_spot *at, size_t n, uint8_t *out, uint8_t *written)
 {

@@ -45,6 +45,8 @@ typedef struct cps_spot {
  */
 int64_t cps_sim_extent(const cps_sim *s, const cps_spot *at);
 uint32_t cps_sim_variable(const cps_sim *s, const char *name); /* 0 when there is none */
+/* The same memory: of one machine, or shared by the cores of a pair. */
+bool cps_sim_same_variable(const cps_sim *a, uint32_t var, const cps_sim *b, uint32_t of_b);
 /* Copies n bytes; `written` (may be NULL) gets a byte per byte: 0 where nothing was written
  * since the run began. That is known only while uninitialised reads are checked. False outside
  * memory. */

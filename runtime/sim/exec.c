@@ -319,7 +319,7 @@ remember(engine *e, const insn *i, cps_ps ready)
 void
 probe(cps_sim *s, cps_probe_kind kind, const insn *i)
 {
-    if (!s->opts.probe(s->opts.probe_self, kind, (cps_engine)i->engine, i->index))
+    if (!s->opts.probe(s->opts.probe_self, kind, s->core, (cps_engine)i->engine, i->index))
         s->fault = true;
 }
 

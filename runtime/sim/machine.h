@@ -369,6 +369,12 @@ typedef struct rec_live {
     uint8_t psum;
 } rec_live;
 
+/* Something of this core that one of another core let go on: an instruction at a barrier of cores, or
+ * an exchange (REC_XFER) that began with the post of its last member. */
+typedef struct rec_link {
+    uint32_t who, core, insn; /* insn: of that core */
+} rec_link;
+
 /* A column of GRANULE bytes over all partitions. */
 typedef struct granule {
     cps_ps t0, t1;
@@ -381,6 +387,7 @@ typedef struct recorder {
     CPS_VEC(rec_xfer) xfer;
     CPS_VEC(rec_sem) sem;
     CPS_VEC(rec_live) live;
+    CPS_VEC(rec_link) link;
     granule *gran[2]; /* SBUF, PSUM */
     uint32_t ngran[2];
     uint32_t last_change[2 * SEMS]; /* index in sem */
@@ -789,6 +796,8 @@ void rec_submit(cps_sim *s, engine *e, xfer *x, cps_ps issue, cps_ps start);
 void rec_serve(cps_sim *s, unsigned ring, xfer *x, cps_ps end);
 void rec_part_done(cps_sim *s, unsigned ring, xfer *x, cps_ps seen);
 void rec_exchange(cps_sim *s, xfer *x, cps_ps seen); /* it is complete */
+/* `who` of core `s` goes on because instruction `number` of core `by` came. */
+void rec_let_go(cps_sim *s, uint32_t who, const cps_sim *by, uint32_t number);
 
 /* ---- sem_rand.c ---- */
 void rand_seed(engine *e, uint64_t seed);

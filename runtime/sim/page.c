@@ -13,10 +13,12 @@
  * instruction, queue, way, trigger - last trigger, issue - trigger, first - issue, last -
  * first, seen - last, bytes, descriptors, variable, place on chip + 1 or 0 sem    per change,
  * only the last of those a transfer makes in a row: semaphore, t - last t, z value, source as
- * above, counted from the last source of its kind live   bytes in use, by t0: psum, lo / 64,
+ * above, counted from the last source of its kind link   what another core let go: kind (as of a source),
+ * its number, the core, that core's instruction live   bytes in use, by t0: psum, lo / 64,
  * (hi - lo) / 64, t0 - last t0, t1 - t0, source like sem path   the critical path: kind,
  * duration, source like sem
  */
+#include "runtime/sim/group.h"
 #include "runtime/sim/view.h"
 
 #include <stdio.h>
@@ -348,6 +350,19 @@ put_lives(cps_page *p, cps_sim *s)
 }
 
 static void
+put_links(cps_page *p, const cps_sim *s)
+{
+    for (uint32_t k = 0; k < s->rec->link.n; k++) {
+        const rec_link *l = &s->rec->link.data[k];
+        put_u(&p->cols, l->who & REC_XFER ? 2 : 1);
+        put_u(&p->cols, l->who & ~REC_XFER);
+        put_u(&p->cols, l->core);
+        put_u(&p->cols, l->insn);
+    }
+    end_column(p, "link");
+}
+
+static void
 put_path(cps_page *p, const view *v)
 {
     int64_t last[2] = {0};
@@ -446,6 +461,10 @@ cps_page_add(cps_page *p, cps_sim *s, const char *name, int64_t offset_ps,
     cps_buf *out = &p->runs;
     cps_buf_puts(out, p->nruns++ ? ",\n{\"name\":" : "{\"name\":");
     put_text(out, name);
+    // The cores of a group have one time; alone, a run begins when its core does.
+    bool many = group_named(s);
+    cps_buf_printf(out, ",\"core\":%u,\"cores\":%u,\"base\":%lld", s->core, many ? s->group->n : 1,
+                   (long long)(many ? s->group->begin : v->begin));
     cps_buf_printf(out,
                    ",\"offset\":%lld,\"begin\":%lld,\"end\":%lld,\"insns\":%u,\"xfers\":%u",
                    (long long)offset_ps, (long long)v->begin, (long long)v->end, s->rec->insn.n,
@@ -470,10 +489,11 @@ cps_page_add(cps_page *p, cps_sim *s, const char *name, int64_t offset_ps,
     put_sems(p, s);
     put_lives(p, s);
     put_path(p, v);
+    put_links(p, s);
     cps_buf_putc(out, '}');
     snprintf(p->target, sizeof p->target, "%s", s->t->name);
     p->peak = 2.0 * 128 * 128 * s->t->pe_mhz / 1e3; // one MAC a cell and cycle, per ns
-    p->rate = s->t->hbm_roof_bytes_per_ns;
+    p->rate = many ? CPS_MIN(s->t->hbm_roof_bytes_per_ns, s->t->hbm_pair_bytes_per_ns) : s->t->hbm_roof_bytes_per_ns;
 }
 
 void

@@ -21,6 +21,8 @@ view_kind(const rec_insn *r)
 {
     if (view_data(r))
         return TIME_BUSY;
+    if (r->by->sem->exec == exec_core_barrier)
+        return TIME_MEET;
     return r->by->sem->exec == exec_table_load ? TIME_TABLE : TIME_CONTROL;
 }
 

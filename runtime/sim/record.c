@@ -121,7 +121,7 @@ rec_passed(cps_sim *s, engine *e, const insn *i)
 {
     rec_turn *w = &e->turn;
     w->turn = e->free;
-    w->ready = w->own = s->now;
+    w->ready = w->own = CPS_MAX(s->now, e->free); // a barrier may have let it go on later than its turn
     w->freed_by = REC_NONE;
     if (e->resume < 0 || e->resume == s->now)
         return;
@@ -278,6 +278,13 @@ rec_exchange(cps_sim *s, xfer *x, cps_ps seen)
     r->last = x->last;
     r->seen = seen;
     r->part[0] = (rec_part){.begin = x->first, .end = x->last, .own = x->last - x->first, .after = REC_NONE};
+}
+
+void
+rec_let_go(cps_sim *s, uint32_t who, const cps_sim *by, uint32_t number)
+{
+    if (s->rec && by->rec && who != REC_NONE && number != REC_NONE)
+        cps_vec_push(s->run_arena, &s->rec->link, ((rec_link){who, by->core, number}));
 }
 
 void

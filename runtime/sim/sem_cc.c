@@ -453,6 +453,19 @@ duration(const cps_target *t, const post *p)
     return ns_ps((all ? 2 : 1) * hops * t->cc_hop_ns + sent / t->cc_link_bytes_per_ns);
 }
 
+/* The others of the ring went on because the one that came last came. */
+static void
+record_last(post *p)
+{
+    post *last = p;
+    for (post *m = p->next; m != p; m = m->next)
+        if (m->t->trigger > last->t->trigger)
+            last = m;
+    uint32_t from = last->s->rec ? last->s->rec->xfer.data[last->t->rec & ~REC_XFER].from : REC_NONE;
+    for (post *m = last->next; m != last; m = m->next)
+        rec_let_go(m->s, m->t->rec, last->s, from);
+}
+
 /* The exchange of the ring of posts begins, at the time of core `s`. */
 static void
 begin(cps_sim *s, post *p)
@@ -471,6 +484,7 @@ begin(cps_sim *s, post *p)
         m->t->vc = vc;
         m = m->next;
     } while (m != p);
+    record_last(p);
     group_send(s, lead->s, (event){.t = s->now + duration(s->t, p), .kind = EV_CC, .x = lead->t});
 }
 
@@ -671,6 +685,12 @@ cc_done(cps_sim *s, const xfer *t)
                 all[m] = p;
     if (!s->opts.no_data)
         move(all, n);
+    for (unsigned m = 0; m < n && s->opts.probe && !s->fault; m++) {
+        cps_sim *k = all[m]->s;
+        k->now = CPS_MAX(k->now, s->now); // nothing of that core is due before
+        probe(k, CPS_PROBE_MOVED, all[m]->i);
+        s->fault |= k->fault;
+    }
     for (unsigned m = 0; m < n; m++) {
         cps_sim *k = keeper(s, all[m]->rank);
         uint32_t at = 0;

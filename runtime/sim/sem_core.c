@@ -42,6 +42,7 @@ exec_core_barrier(cps_sim *s, engine *e, insn *i)
     e->vc = o->vc = vc_join(s, e->vc, o->vc);
     e->free = o->free = t;
     o->held = false;
+    rec_let_go(s->peer, o->turn.last, s, e->turn.last);
     cps_sim *both[2] = {s, s->peer};
     for (unsigned k = 0; k < 2; k++) {
         engine *en = &both[k]->eng[e->id];

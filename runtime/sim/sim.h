@@ -23,7 +23,8 @@ enum {
 typedef struct cps_sim cps_sim;
 
 /* Where a run may be looked at: before an instruction takes effect, after it, and after a DMA
- * engine moved a packet (then `engine` and `index` name the trigger). */
+ * engine moved a packet or an exchange between cores its bytes (then `engine` and `index` name the
+ * trigger, of an exchange that of each member in turn). */
 typedef enum cps_probe_kind { CPS_PROBE_BEFORE, CPS_PROBE_AFTER, CPS_PROBE_MOVED } cps_probe_kind;
 
 typedef struct cps_sim_opts {
@@ -34,8 +35,9 @@ typedef struct cps_sim_opts {
     bool stochastic;       /* engines round results to narrower floats stochastically ... */
     uint64_t seed;         /* ... and the random states begin from this */
     uint64_t max_steps;    /* fetched instructions before giving up; 0: 2^28 */
-    /* A debugger: false ends the run, which then fails without a diagnostic. May be NULL. */
-    bool (*probe)(void *self, cps_probe_kind kind, cps_engine engine, uint32_t index);
+    /* A debugger: false ends the run, which then fails without a diagnostic. `core`: its place in the
+     * group, 0 for a machine by itself. May be NULL. */
+    bool (*probe)(void *self, cps_probe_kind kind, unsigned core, cps_engine engine, uint32_t index);
     void *probe_self;
 } cps_sim_opts;
 
@@ -176,7 +178,8 @@ void cps_trace_add(cps_trace *t, cps_sim *s, const char *name, int64_t offset_ps
 const cps_buf *cps_trace_text(cps_trace *t); /* whole; nothing can be added after */
 
 /* The data of the timeline page, as JSON that may stand inside HTML (page.c says what is where).
- * Kernels are laid after one another as above. */
+ * Kernels are laid after one another as above; the cores of a group are added one after the other, with
+ * the same name and offset. */
 typedef struct cps_page_roof {
     int64_t flops, bytes; /* of the kernel's mathematics */
     double roofline_ns, engines_ns;

@@ -1,6 +1,6 @@
 """Two cores of a logical core: kernels compiled to a pair, run in one time with shared memory, with the checks on;
 and groups of kernels that exchange by collectives."""
-import json, struct
+import json, shutil, struct
 from util import *
 
 LEAF = """op flip(x[T, N]) -> y[T, N] {
@@ -128,14 +128,88 @@ check(r.returncode == 0, r.stderr.decode()[:500])
 copse("kernel", "compile", "softmax", "--dims", "T=8,N=8", "-o", f"{TMP}/p")
 check(not any("core1" in f for f in tree(f"{TMP}/p")), f"left over: {set(tree(f'{TMP}/p'))}")
 
-for args, what in [(("--target", "trn1"), b"trn1 has no logical cores of two"), (("--on", "host"), b"the host has no"),
-                   (("--break", "start"), b"look at one core")]:
-    r = copse("kernel", "run", "softmax", "--dims", "T=8,N=8", "--logical-nc-config", 2, *args, stdin=b"quit\n")
+for args, what in [(("--target", "trn1"), b"trn1 has no logical cores of two"), (("--on", "host"), b"the host has no")]:
+    r = copse("kernel", "run", "softmax", "--dims", "T=8,N=8", "--logical-nc-config", 2, *args)
     check(r.returncode != 0 and what in r.stderr, f"{args}: {r.stderr.decode()[:300]}")
-r = copse("kernel", "compile", "softmax", "--dims", "T=8,N=8", "--logical-nc-config", 2, "--emit", "bir", "-o", f"{TMP}/b")
-check(r.returncode != 0 and b"one core" in r.stderr, f"bir of a pair: {r.stderr.decode()[:300]}")
-r = copse("kernel", "compile", "softmax", "--dims", "T=8,N=8", "--logical-nc-config", 2, "--emit", "neff", "-o", f"{TMP}/b")
-check(r.returncode != 0 and b"cores" in r.stderr, f"container of a pair: {r.stderr.decode()[:300]}")
+
+# BIR of a pair: a document for each core; both give the kernel back, and neither by itself.
+from bir_schema import problems
+for args in (("flip", "-I", f"{TMP}/flip.cps", "--dims", "T=256,N=64"), ("attention", "--dims", "B=2,Bkv=1,Sq=300,Skv=300,d=64"),
+             ("softmax", "--dims", "T=100,N=77", "--target", "trn3")):
+    shutil.rmtree(f"{TMP}/b", ignore_errors=True)
+    r = copse("kernel", "compile", *args, "--logical-nc-config", 2, "--emit", "bir", "-o", f"{TMP}/b")
+    check(r.returncode == 0, f"bir of a pair: {r.stderr.decode()[:300]}")
+    (folder,) = (f"{TMP}/b/kernels/{k}" for k in os.listdir(f"{TMP}/b/kernels"))
+    docs = [f"{folder}/core{c}/kernel.bir.json" for c in (0, 1)]
+    for c, path in enumerate(docs):
+        text = open(path, "rb").read()
+        doc = json.loads(text)
+        check(not problems(doc) and doc["functions"][0]["copse"]["core"] == c and len(doc["functions"]) == 1, f"{args}: {problems(doc)[:3]}")
+        r = copse("opt", path)
+        check(r.returncode == 0 and r.stdout == text, f"{args}: opt changes core {c}'s document")
+        r = copse("compile", path, "-o", f"{TMP}/half")
+        check(r.returncode == 2 and b"E1105" in r.stderr and b"both cores" in r.stderr, f"half a pair: {r.stderr.decode()[:300]}")
+    for order in (docs, docs[::-1]):
+        r = copse("compile", *order, "-o", f"{TMP}/c")
+        check(r.returncode == 0, f"{args}: {r.stderr.decode()[:500]}")
+        a, b = tree(folder), tree(f"{TMP}/c/kernels/{os.listdir(f'{TMP}/c/kernels')[0]}")
+        check({k: v for k, v in a.items() if not k.endswith(".bir.json")} == b, f"{args}: {sorted(k for k in a if b.get(k) != a[k])}")
+    check(copse("sim", f"{TMP}/c").returncode == 0, "a pair made of BIR runs")
+    listing = copse("compile", *docs, "--emit", "asm").stdout.decode()
+    check(listing == copse("kernel", "run", *args, "--logical-nc-config", 2, "--emit", "asm").stdout.decode() != "", f"{args}: its listing")
+r = copse("compile", docs[0], docs[0], "-o", f"{TMP}/half")
+check(r.returncode == 2 and b"not its peer's" in r.stderr, f"the same core twice: {r.stderr.decode()[:300]}")
+r = copse("kernel", "run", "softmax", "--dims", "T=8,N=8", "--logical-nc-config", 2, "--emit", "bir")
+check(r.returncode == 2 and b"two documents" in r.stderr and not r.stdout, f"two documents in one stream: {r.stderr.decode()[:300]}")
+
+# A container of a pair: a graph for each core; its streams are the package's, and it runs like it.
+copse("kernel", "compile", "flip", "-I", f"{TMP}/flip.cps", "--dims", "T=256,N=64", "--logical-nc-config", 2, "--emit", "neff", "-o",
+      f"{TMP}/p")
+d = json.loads(copse("neff", "inspect", f"{TMP}/p/model.neff", "--json").stdout)
+h = d["header"]
+check((h["lnc_size"], h["num_tpb"], h["requested_tpb_count"], h["tpb_per_node"]) == (2, 2, 2, "2") and not d["notes"], f"{h} {d['notes']}")
+check("neff_feature_vnc" in [f["name"] for f in d["features"]] and [g["name"] for g in d["graphs"]] == ["sg00", "sg01"], f"{d['features']}")
+for g in d["graphs"]:
+    check({"name": "flip_cores_0.t", "kind": "shared"}.items() <= next(v for v in g["vars"] if v["kind"] == "shared").items(), f"{g['vars']}")
+r = copse("neff", "unpack", f"{TMP}/p/model.neff", "-o", f"{TMP}/u")
+for c in (0, 1):
+    for e in ("pe", "act", "pool", "dve", "sp"):
+        check(tree(f"{TMP}/u")[f"sg0{c}/{e}.bin"] == tree(f"{TMP}/p")[f"kernels/flip_cores_0/core{c}/{e}.bin"], f"{e} of core {c}")
+copse("neff", "pack", f"{TMP}/u", "-o", f"{TMP}/u.neff")
+copse("neff", "pack", f"{TMP}/p", "-o", f"{TMP}/v.neff")
+packed = [open(f"{TMP}/{f}", "rb").read() for f in ("p/model.neff", "u.neff", "v.neff")]
+check(packed[0] == packed[1] == packed[2], "unpacked and packed again, packed twice: the same bytes")
+out = {}
+for what in ("p", "p/model.neff"):
+    r = copse("run", f"{TMP}/{what}", "--compare", "ref", "--output-dir", f"{TMP}/o", "--report", f"{TMP}/r.json")
+    rep = json.load(open(f"{TMP}/r.json"))
+    check(r.returncode == 0 and len(rep["cores"]) == 2 and rep["checks"]["races"] == 0, f"{what}: {r.stderr.decode()[:400]}")
+    out[what] = tree(f"{TMP}/o"), rep["time_ns"]
+check(out["p"] == out["p/model.neff"], "a container of one step runs as its package does")
+copse("neff", "pack", f"{TMP}/p", "--kernel", "flip_cores_0", "-o", f"{TMP}/k.neff")
+check(copse("sim", f"{TMP}/k.neff").returncode == 0, "one kernel of it")
+
+# A model on two cores, linked: the cores meet between steps, or what one wrote would race with what the other reads.
+r = copse("compile", f"{ROOT}/tests/data/small_encoder.onnx", "-o", f"{TMP}/enc", "--target", "trn2", "--logical-nc-config", 2, "--emit", "neff",
+          *DIMS)
+check(r.returncode == 0, r.stderr.decode()[:500])
+for what in ("enc", "enc/model.neff"):
+    r = copse("run", f"{TMP}/{what}", "--compare", "ref", "--output-dir", f"{TMP}/o", "--report", f"{TMP}/r.json")
+    rep = json.load(open(f"{TMP}/r.json"))
+    check(r.returncode == 0 and len(rep["cores"]) == 2 and rep["checks"] == {"bounds": 0, "races": 0, "uninit": 0}, r.stderr.decode()[:400])
+    out[what] = tree(f"{TMP}/o")
+check(out["enc"] == out["enc/model.neff"], "the linked pair's outputs are the package's")
+copse("neff", "unpack", f"{TMP}/enc/model.neff", "-o", f"{TMP}/u2")
+for c in (0, 1):  # barriers of cores become ones of nobody
+    path = f"{TMP}/u2/sg0{c}/sp.bin"
+    text = copse("dis", path).stdout.decode()
+    check(text.count("PSEUDO_CORE_BARRIER") >= 35, f"core {c}: {text.count('PSEUDO_CORE_BARRIER')} meetings of 36 steps")
+    with open(f"{TMP}/sp.cas", "w") as f:
+        f.write("".join("NOP\n" if "PSEUDO_CORE_BARRIER" in s else s for s in text.splitlines(True)))
+    check(copse("asm", f"{TMP}/sp.cas", "-o", path).returncode == 0, "without meetings")
+copse("neff", "pack", f"{TMP}/u2", "-o", f"{TMP}/loose.neff")
+r = copse("run", f"{TMP}/loose.neff")
+check(r.returncode == 1 and b"E8303" in r.stderr and b"core 1" in r.stderr, f"without the meetings: {r.returncode} {r.stderr.decode()[:400]}")
 
 # ---- groups of kernels given as folders ----
 
@@ -237,6 +311,4 @@ copse("kernel", "compile", "flip", "-I", f"{TMP}/flip.cps", "--dims", "T=256,N=6
 r = copse("sim", f"{TMP}/p/kernels/flip_cores_0", "--output-dir", f"{TMP}/o5", "--report", f"{TMP}/r.json")
 check(r.returncode == 0 and len(json.load(open(f"{TMP}/r.json"))["cores"]) == 2, r.stderr.decode()[:400])
 check("rank0/y.npy" in tree(f"{TMP}/o5"), f"{set(tree(f'{TMP}/o5'))}")
-r = copse("sim", *all4, "--break", "start", stdin=b"quit\n")
-check(r.returncode == 2 and b"look at one core" in r.stderr, r.stderr.decode()[:300])
 done()

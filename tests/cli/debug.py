@@ -120,12 +120,80 @@ name = re.search(r"kernel (\S+) ended", out).group(1)
 code, out, err = debug(["c"] * 400, "--break", "start", "--kernel", name, base=["sim", f"{TMP}/enc"])
 check(code == 0 and {m for m in re.findall(r"kernel (\S+) ended", out)} == {name}, out[:300])
 
+# Two cores: a place names its core, all stand still at a stop.
+with open(f"{TMP}/flip.cps", "w") as f:
+    f.write("""op flip(x[T, N]) -> y[T, N] { y = x; }
+leaf flip_cores for flip on trn2 {
+    cases (T: 256, N: 64);
+    hbm t[T, N]: bf16;
+    for a in tiles(T, P) across cores {
+        sbuf u[a, N] <- x[a, :];
+        t[a, :] <- u;
+    }
+    barrier();
+    for b in tiles(N, 32) across cores {
+        for a in tiles(T, P) {
+            sbuf v[a, b] <- t[a, b];
+            y[a, b] <- v;
+        }
+    }
+}
+""")
+PAIR = ["kernel", "run", "flip", "-I", f"{TMP}/flip.cps", "--dims", "T=256,N=64", "--logical-nc-config", "2"]
+for where, want in [("start", 1), ("core1:start", 1), ("core0:sp:0", 1), ("sp:0", 2), ("core1:sp:0", 1), ("PSEUDO_CORE_BARRIER", 2),
+                    ("core1:PSEUDO_CORE_BARRIER", 1), ("core0:sp:PSEUDO_CORE_BARRIER", 1), ("core1:flip.cps:9", None)]:
+    code, out, err = debug(["c"] * 99, "--break", where, base=PAIR)
+    stops = re.findall(r"^stop at .*: break 1 \(.*\nnext is core (\d) ", out, re.M)
+    check(code == 0 and (len(stops) == want or want is None and stops), f"--break {where}: {stops}, want {want}; {err[-300:]}")
+    named = re.match(r"core(\d):", where)
+    check(not named or set(stops) == {named.group(1)}, f"--break {where}: {stops}")
+code, out, err = debug(["c"] * 99, "--watch", "hbm:t:0", "--watch", "core1:hbm:y:64:2", "--watch", "core1:sbuf:0:0", base=PAIR)
+hits = re.findall(r"watch (\d) .*\n.*\n(?:written by|moved by the transfer of) core (\d) \w+\[", out)
+check(code == 0 and set(hits) == {("1", "0"), ("2", "1"), ("3", "1")}, f"who changed what: {hits} {err}")
+code, out, err = debug(["core", "where", "core 0", "list sp", "regs core1:sp", "sems core1:3", "mem core1:sbuf:0:0:4", "mem sbuf:0:0:4",
+                        "core 2", "core x", "mem core2:sbuf:0:0", "step core1:sp 2", "step core0", "step pe", "regs core7", "step core1:xx", "c"],
+                       "--break", "core1:start", base=PAIR)
+check(code == 0, err)
+for want in (r"^core 1 of 2$", r"^core 0 sp: ", r"^core 1 sp: next is core 1 sp\[0\] PSEUDO_DMA_TRIGGER",
+             r"^core 0 q_sp_in transfer 1: 16384 bytes", r"^core 0 of 2$", r"^> core 0 sp\[1\] DRAIN", r"^core 1 sp: all zero$", r"^S\[3\] = 0",
+             r"^ +0: -- -- -- --\n +0: -- -- -- --$", r"no core '2'", r"no core 'x'", r"^core2:sbuf:0:0 is no memory",
+             r"step\nnext is core 1 sp\[1\]", r"step\nnext is core 0 ", r"step\nnext is core 0 pe", r"no core 7", r"^step \[ENGINE\]"):
+    check(re.search(want, out, re.M), f"nothing like {want} in\n{out}")
+code, out, err = debug([], "--dump", f"hbm:y:0:256x64:bf16={TMP}/py.npy", "--dump", "core1:sbuf:0:0:2x2:bf16", "--save-io", f"{TMP}/pio",
+                       "--report", f"{TMP}/p1.json", base=PAIR)
+check(code == 0 and open(f"{TMP}/py.npy", "rb").read() == open(f"{TMP}/pio/out_y.npy", "rb").read(), f"a shared variable: {err}")
+code, _, err = debug(["step", "core 1", "step core0:sp", "c"] + ["c"] * 99, "--break", "PSEUDO_CORE_BARRIER", "--watch", "core0:sbuf:0:0",
+                     "--report", f"{TMP}/p2.json", base=PAIR)
+check(code == 0 and all(json.load(open(f"{TMP}/p1.json"))[k] == json.load(open(f"{TMP}/p2.json"))[k] for k in ("time_ns", "instructions")),
+      "a pair's time under the debugger")
+code, out, err = debug(["quit"], "--break", "start", base=PAIR)
+check(code == 0 and "simulated time" not in err, f"quit: {code} {err}")
+for args, what in ([["--dump", "sbuf:0:0:2x2:bf16"], "names no core"], [["--watch", "psum:0:0"], "names no core"],
+                   [["--watch", "core2:sbuf:0:0"], "no kernel runs on a core 2"], [["--dump", "core1:hbm:none:0:2:bf16"], "such a variable"],
+                   [["--watch", "core0:sbuf:0:99999999"], "outside memory"], [["--break", "core1:"], "names no place"],
+                   [["--break", "core99:start"], "names no place"]):
+    code, out, err = debug(["c"] * 3, *args, base=PAIR)
+    check(code == 2 and "[E1104]" in err and what in err, f"{args}: exit {code}: {err[-300:]}")
+# a package of a pair, and a group of two of them
+copse("kernel", "compile", *PAIR[2:], "-o", f"{TMP}/pair")
+code, out, err = debug(["c"] * 9, "--break", "core1:sp:0", base=["sim", f"{TMP}/pair"])
+check(code == 0 and len(re.findall("^stop at", out, re.M)) == 1 and "next is core 1 sp[0]" in out, f"a package: {out} {err}")
+folder = f"{TMP}/pair/kernels/flip_cores_0"
+code, out, err = debug(["where", "c"], "--break", "core3:sp:0", "--dump", "core2:hbm:y:0:2x2:bf16", base=["sim", folder, folder])
+check(code == 0 and "next is core 3 sp[0]" in out and "core 0 sp: " in out and "core2:hbm:y:0:2x2:bf16 of kernel" in out, f"a group: {out} {err}")
+code, out, err = debug([], "--dump", "hbm:y:0:2x2:bf16", base=["sim", folder, folder])
+check(code == 2 and "names no core" in err, f"two ranks have a 'y' each: {code} {err}")
+code, out, err = debug(["quit"], "--break", "start", base=["sim", folder, folder])
+check(code == 0 and "simulated time" not in err, f"quit of a group: {code} {err}")
+
 # Anything typed leaves the program alive.
 rng = random.Random(7)
-words = ("step continue where list regs sems mem dump break watch info delete pe dve sp xx 0 1 -1 7 99 18446744073709551616 sbuf:0:0 "
+words = ("step continue where core core1 core9:sp list regs sems mem dump break watch info delete pe dve sp xx 0 1 -1 7 99 18446744073709551616 sbuf:0:0 "
          "psum:0:0:64 hbm:y:0:32 hbm::0 sbuf:-1:0 sbuf:0:0:4x4:bf16 psum:0:0:1x1:fp32 fp32 bf16 fp4e2m1 MATMUL :: : = x:: start pe:0 9:9").split()
 for _ in range(12):
     script = [" ".join(rng.choice(words) for _ in range(rng.randint(0, 4))) for _ in range(200)]
     code, out, err = debug(script, "--break", "start")
     check(code == 0, f"exit {code}: {err[-300:]} after {script}")
+    code, out, err = debug([s.replace("pe", "core1:pe").replace("sbuf", "core1:sbuf") for s in script], "--break", "start", base=PAIR)
+    check(code == 0, f"a pair: exit {code}: {err[-300:]} after {script}")
 done()

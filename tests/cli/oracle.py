@@ -157,6 +157,7 @@ OPS = {
     "matmul_quantised": ("y", lambda x, a: x["x"] @ x["w"] * x.get("scale", 1)), "rmsnorm_matmul": ("y", _rmsnorm_matmul),
     "layernorm": ("y", _layernorm), "rmsnorm": ("y", _rmsnorm),
     "softmax": ("y", lambda x, a: _softmax(x["x"])), "attention": ("o", _attention),
+    "matmul_lora": ("y", lambda x, a: x["x"] @ x["w"] + (x["x"] @ x["a"]) @ x["b"]),
     "add_rmsnorm_matmul": ("y", lambda x, a: (_rms(x["x"] + x["residual"], a) * x.get("gamma", 1)) @ x["w"]),
     "matmul_rmsnorm": ("y", lambda x, a: _rms(x["x"] @ x["w"] + x.get("residual", 0), a) * x["gamma"]),
     "rmsnorm_quant": (None, _rmsnorm_quant), "adamw": ("y", _adamw), "conv1d_depthwise": ("y", _conv1d_depthwise),

@@ -66,7 +66,7 @@ def decode(what, d, r):
     check(not c.more(), f"{what}: bytes left in insn")
     for e in range(5):
         # data, warm-up, tables and control together are all the time its instructions took
-        own = sum(v for v, k in zip(spent[e], d["kinds"]) if k[0] in ("busy", "warm-up", "table load", "control"))
+        own = sum(v for v, k in zip(spent[e], d["kinds"]) if k[0] in ("busy", "warm-up", "table load", "control", "other core"))
         check(abs(own - work[e]) <= r["begin"] + 20000, f"{what}: {d['engines'][e]} worked {work[e]}, accounted {own}")
         check(sum(spent[e]) == span, f"{what}: {d['engines'][e]}'s kinds of time are {sum(spent[e])} of {span}")
         waited = spent[e][[k[0] for k in d["kinds"]].index("waiting")]
@@ -97,6 +97,13 @@ def decode(what, d, r):
             check_quiet(v % 2 or v // 2 < len(d["words"]), f"{what}: word {v}")
         check_quiet(c.i == end, f"{what}: text")
     check(not c.more() and words > r["insns"], f"{what}: text")
+    c = Column(r["link"])
+    while c.more():
+        kind, own, core, insn = [c.u() for _ in range(4)]
+        by = [x for x in d["runs"] if x["offset"] == r["offset"] and x["core"] == core]
+        check_quiet(kind in (1, 2) and own < (r["insns"] if kind == 1 else r["xfers"]), f"{what}: link of {own}")
+        check_quiet(len(by) == 1 and core != r["core"] and insn < by[0]["insns"], f"{what}: link to {insn} of core {core}")
+        links.append((r["core"], core))
     c, n, peak = Column(r["live"]), 0, 0
     while c.more():
         psum, lo, wide, *_ = [c.u() for _ in range(5)]
@@ -106,6 +113,9 @@ def decode(what, d, r):
         check_quiet(64 * (lo + wide) <= r["psum" if psum else "sbuf"], f"{what}: bytes in use")
     check(n == r["nlive"], f"{what}: {n} lives")
     return total
+
+
+links = []  # (core that went on, core that came) of the last pages
 
 
 def check_quiet(ok, what):
@@ -127,7 +137,12 @@ def page_of(args, what):
     check(not outside, f"{what}: the page refers to {outside}")
     moved = sum(decode(f"{what} {r['name']}", d, r) for r in d["runs"])
     check(sum(r["insns"] for r in d["runs"]) == rep["instructions"], f"{what}: instructions")
-    check(abs(sum(r["end"] - r["begin"] for r in d["runs"]) / 1e3 - rep["time_ns"]) < 1, f"{what}: time")
+    spans = {}  # the cores of a launch have one time
+    for r in d["runs"]:
+        a, b = spans.setdefault(r["offset"], (r["begin"], r["end"]))
+        spans[r["offset"]] = min(a, r["begin"]), max(b, r["end"])
+        check(r["base"] == min(x["begin"] for x in d["runs"] if x["offset"] == r["offset"]), f"{what}: base of {r['name']}")
+    check(abs(sum(b - a for a, b in spans.values()) / 1e3 - rep["time_ns"]) < 1, f"{what}: time")
     check(moved > 0, f"{what}: bytes moved")
     for r in d["runs"]:
         check(r["offset"] >= 0 and all(h[2] > 0 for h in r["hints"]), f"{what}: {r['name']}")
@@ -151,6 +166,23 @@ with open(f"{TMP}/odd.cps", "w") as f:
             "    sbuf t[M, N] <- x;\n    y <- t + 1.0; }\n")
 odd, d = page_of(["kernel", "run", "odd", "--dims", "M=8,N=64", "-I", f"{TMP}/odd.cps"], "odd")
 check(any("document.title" in t for t in d["sources"].values()), "the source is in the page")
+
+# Two cores, and ranks that exchange: their runs begin together, links say who let whom go on.
+links.clear()
+PAIR = ["--dims", "B=2,Sq=512,Bkv=2,Skv=512,d=64", "--attr", "causal=true", "--logical-nc-config", "2"]
+pair, d = page_of(["kernel", "run", "attention", *PAIR], "pair")
+check([(r["core"], r["cores"], r["offset"]) for r in d["runs"]] == [(0, 2, 0), (1, 2, 0)], f"runs of a pair: {[r['name'] for r in d['runs']]}")
+check(not links, f"a pair without a barrier: {links}")
+with open(f"{TMP}/flip.cps", "w") as f:
+    f.write("op flip(x[T, N]) -> y[T, N] { y = x; }\n"
+            "leaf flip_cores for flip on trn2 {\n    cases (T: 256, N: 64);\n    hbm t[T, N]: bf16;\n"
+            "    for a in tiles(T, P) across cores {\n        sbuf u[a, N] <- x[a, :];\n        t[a, :] <- u;\n    }\n    barrier();\n"
+            "    for b in tiles(N, 32) across cores {\n        for a in tiles(T, P) {\n            sbuf v[a, b] <- t[a, b];\n"
+            "            y[a, b] <- v;\n        }\n    }\n}\n")
+flip, d = page_of(["kernel", "run", "flip", "-I", f"{TMP}/flip.cps", "--dims", "T=256,N=64", "--logical-nc-config", "2"], "flip")
+check(len(links) == 1 and links[0] in ((0, 1), (1, 0)), f"one barrier: {links}")
+meet = [k[0] for k in d["kinds"]].index("other core")
+check(all(r["spent"][4][meet] > 0 for r in d["runs"]), "both stand at the barrier")
 
 check(browser() is not None, f"no browser: one of {', '.join(__import__('browser').NAMES)}")
 if browser():
@@ -178,6 +210,52 @@ if browser():
         for word in ("Critical path", "Where the engines", "What would help", "DMA queues", "Roofline"):
             check(word in v["summary"], f"no card '{word}'")
         check("MATMUL" in v["insns"] and ".cps" in v["source"], "source and instructions")
+    # cores side by side: each its tracks, folding, arrows between them
+    v = look(flip, '''
+        const D = copse.D, V = copse.view, T = copse.tracks, plot = document.getElementById('plot'), r = plot.getBoundingClientRect(), out = {};
+        const click = y => { for (const type of ['pointerdown', 'pointerup']) plot.dispatchEvent(new PointerEvent(type,
+            {clientX: r.left + 30, clientY: r.top + y, bubbles: true, cancelable: true, pointerId: 1})); };
+        const press = k => document.dispatchEvent(new KeyboardEvent('keydown', {key: k, bubbles: true, cancelable: true}));
+        const list = () => T.map(t => (t.kind === 'core' ? '' : t.core) + ' ' + t.label), pixels = () => {
+            const c = plot.getContext('2d').getImageData(0, 0, V.w, V.h).data; let n = 0; for (const v of c) n = (n * 31 + v) >>> 0; return n; };
+        plot.setPointerCapture = () => {};
+        out.title = document.title; out.facts = document.getElementById('facts').innerText;
+        out.cores = D.cores; out.runs = D.runs.map(r => [r.t0, r.t1, r.i0, r.i1]); out.begin = D.begin; out.end = D.end;
+        out.open = list(); out.flows = copse.drawFlows();
+        const [n, by] = [...D.meet][0];
+        out.meet = [n, by].map(k => [D.names[D.name[D.code[k]]], D.runs[D.run[k]].core, D.start[k], D.free[k]]);
+        copse.drawPlot(); const before = pixels(); copse.drawPlot(); out.stable = pixels() === before;
+        const head = T.find(t => t.kind === 'core' && t.key === 1);
+        click(24 + head.y + 5 - V.top); out.folded = list(); copse.drawPlot(); out.changed = pixels() !== before;
+        const node = D.runs[1].i0, at = copse.nodeBand(node); out.inHead = at[0] >= head.y && at[0] + at[1] <= head.y + head.h;
+        out.flowsFolded = copse.drawFlows();
+        copse.select(node, true); out.unfolded = list();
+        copse.select(n, true); copse.drawPlot(); out.panel = document.getElementById('panel').innerText;
+        const found = copse.nodeAt(118 + (D.start[n] + 1 - V.t0) / (V.t1 - V.t0) * (V.w - 118), 24 + copse.nodeBand(n)[0] - V.top + 5); out.hit = found.node - n;
+        press('g'); out.own = list().filter(s => s.startsWith(D.runs[D.run[n]].core + ' ')).length; press('g');
+        press('Escape'); press('g'); out.first = list(); press('g');
+        const sems = T.find(t => t.key === 'semaphores 0'); click(24 + sems.y + 5 - V.top); out.sems = list().filter(s => s.startsWith('0 S[')).length;
+        document.getElementById('tabs').querySelector('select').value = '1';
+        document.getElementById('tabs').querySelector('select').dispatchEvent(new Event('change', {bubbles: true}));
+        out.one = document.getElementById('panel').innerText;
+        return out;''')
+    check(isinstance(v, dict), f"{v}")
+    if isinstance(v, dict):
+        check(v["cores"] == 2 and v["title"] == "flip_cores on trn2" and "2 cores" in v["facts"], f"{v['title']}: {v['facts']}")
+        check(all(a < v["end"] * 0.05 and b > v["end"] * 0.95 for a, b, *_ in v["runs"]), f"one axis: {v['runs']}")
+        for core in (0, 1):
+            check({f" core {core}", f"{core} critical path", f"{core} sp", f"{core} q_sp_in", f"{core} SBUF"} <= set(v["open"]), f"{v['open']}")
+        check(v["open"].index(" core 1") > v["open"].index("0 SBUF") and not any("S[" in s for s in v["open"]), f"{v['open']}")
+        check(v["flows"] == v["flowsFolded"] == 1, f"arrows: {v['flows']}, {v['flowsFolded']}")
+        (a, ca, sa, fa), (b, cb, sb, fb) = v["meet"]
+        check(a == b == "PSEUDO_CORE_BARRIER" and {ca, cb} == {0, 1} and sa <= sb and fa == fb, f"the later one lets the earlier one go on: {v['meet']}")
+        check(v["stable"] and v["changed"] and v["inHead"], f"folding: {v['stable'], v['changed'], v['inHead']}")
+        check(" core 1" in v["folded"] and not any(s.startswith("1 ") for s in v["folded"]) and v["unfolded"] == v["open"], f"{v['folded']}")
+        check("stood until" in v["panel"] and f"core {cb} sp PSEUDO_CORE_BARRIER came" in v["panel"] and v["hit"] == 0, v["panel"])
+        check(v["own"] == 0 and "0 sp" in v["first"] and "1 sp" not in v["first"] and v["sems"] > 3, f"{v['own']}, {v['first']}, {v['sems']}")
+        check("Critical path" in v["one"], "the account of core 1")
+    v = look(pair, "copse.drawPlot(); return [copse.D.cores, copse.tracks.filter(t => t.label === 'pe').length, copse.drawFlows()]")
+    check(v == [2, 2, 0], f"attention on a pair: {v}")
     # moving, finding, selecting
     v = look(matmul, """
         const D = copse.D, V = copse.view, plot = document.getElementById('plot'), r = plot.getBoundingClientRect(), out = {};

@@ -88,6 +88,22 @@ pk_kernel(kb *b)
     cps_vec_push(b->a, &b->k->relocs, r);
 }
 
+/* The same kernel for both cores of a pair, with memory that they share. */
+static inline void
+pk_pair(kb *b)
+{
+    cps_kbin *core[2];
+    for (int c = 0; c < 2; c++) {
+        core[c] = b->k = cps_kbin_new(b->a, "test", "trn2", b->t->gen);
+        b->k->core = c;
+        b->k->cores = 2;
+        pk_kernel(b);
+        kb_var(b, "both", CPS_VAR_SHARED, CPS_DT_FP32, 64);
+    }
+    b->k = core[0];
+    core[0]->peer = core[1];
+}
+
 static inline void
 pk_var(cps_package *p, const char *name, cps_pkind kind, cps_dtype t, const void *data)
 {

@@ -32,7 +32,7 @@ test_two_steps(void)
     for (uint32_t i = 0; i < k->vars.n && i < cps_countof(name); i++) {
         CHECK_STR(k->vars.data[i].name, name[i]);
         CHECK_INT(k->vars.data[i].kind, kind[i]);
-        CHECK_INT(l.backing[i], i == 4   ? p->vars.data[3].offset
+        CHECK_INT(l.backing[0][i], i == 4   ? p->vars.data[3].offset
                                 : i == 3 ? p->vars.data[2].offset
                                          : -1);
     }
@@ -104,6 +104,62 @@ test_one_step(void)
     CHECK(cps_package_link(b.a, p, &l, b.d));
     CHECK_INT(cps_kbin_var(l.kbin, "kernel_0.tmp"), 1);
     CHECK(cps_kbin_var(l.kbin, "kernel_0.tmp.1") != UINT32_MAX);
+    kb_free(&b);
+}
+
+/* Steps of a pair: a program for each core, the package's memory one for both, and a meeting of the
+ * cores between two steps. A step of one core is core 0's. */
+static void
+test_pair(void)
+{
+    kb b = kb_new("trn2");
+    pk_kernel(&b);
+    const cps_kbin *alone = b.k;
+    pk_pair(&b);
+    cps_package *p = pk_package(&b, b.k);
+    cps_pkernel k = p->kernels.data[0];
+    k.name = "alone";
+    k.kbin = alone;
+    cps_vec_push(b.a, &p->kernels, k);
+    pk_step(p, 3, 2, 1);
+    p->steps.data[2].kernel = 1;
+    // names that a private variable and the model's would share
+    p->vars.data[3].name = "kernel_0.both";
+    cps_link l;
+    CHECK(cps_package_link(b.a, p, &l, b.d));
+    CHECK_INT(l.barriers, 2);
+    const cps_kbin *one = l.kbin, *two = l.kbin->peer;
+    CHECK(two && one->core == 0 && two->core == 1 && one->cores == 2 && two->cores == 2);
+    for (const cps_kbin *x = one; x; x = x->peer) {
+        CHECK_INT(count(x, CPS_SP, CPS_INSN_PSEUDO_CORE_BARRIER), 2);
+        CHECK_INT(count(x, CPS_PE, CPS_INSN_PSEUDO_CORE_BARRIER), 0);
+        // in, out and the temporary are one for both; both name them and the kernel's own alike
+        uint32_t tmp = cps_kbin_var(x, "kernel_0.both"), own = cps_kbin_var(x, "kernel_0.both.1");
+        CHECK(tmp != UINT32_MAX && own != UINT32_MAX);
+        CHECK_INT(x->vars.data[cps_kbin_var(x, "in")].kind, CPS_VAR_INPUT);
+        CHECK_INT(x->vars.data[cps_kbin_var(x, "out")].kind, CPS_VAR_OUTPUT);
+        CHECK_INT(x->vars.data[tmp].kind, CPS_VAR_SHARED);
+        CHECK_INT(x->vars.data[own].kind, CPS_VAR_SHARED);
+        CHECK_INT(x->vars.data[tmp].bytes, 128);
+        CHECK_INT(x->vars.data[own].bytes, 256);
+        CHECK_INT(l.backing[x->core][tmp], p->vars.data[3].offset);
+        CHECK_INT(l.backing[x->core][own], -1);
+        CHECK_INT(x->vars.data[cps_kbin_var(x, "kernel_0.table")].kind, CPS_VAR_DATA);
+        for (int e = 0; e < CPS_ENGINES; e++)
+            CHECK(cps_isa_verify_stream(x->stream[e].code.data, x->stream[e].code.n, x->gen, b.d, NULL));
+    }
+    CHECK(cps_kbin_var(one, "alone.tmp") != UINT32_MAX && cps_kbin_var(two, "alone.tmp") == UINT32_MAX);
+    CHECK_INT(one->blocks.n, 9);
+    CHECK_INT(two->blocks.n, 6);
+    // the cores meet by a semaphore that no kernel uses, nor the barriers between engines
+    uint32_t at = 0;
+    while (at < one->stream[CPS_SP].code.n &&
+           cps_isa_find(one->stream[CPS_SP].code.data[at].b[0], one->gen) != CPS_INSN_PSEUDO_CORE_BARRIER)
+        at++;
+    CHECK_INT(cps_isa_get(&one->stream[CPS_SP].code.data[at], CPS_F_PSEUDO_CORE_BARRIER_semaphore), 13);
+    // the half of a pair is no program
+    b.k->peer = NULL;
+    CHECK(!cps_package_link(b.a, p, &l, b.d) && pk_said(b.d, CPS_E8405, "one core's of 2"));
     kb_free(&b);
 }
 
@@ -224,6 +280,7 @@ two_cores(kb *b, cps_package *p)
 int
 main(void)
 {
+    test_pair();
     test_two_steps();
     test_one_step();
     refused("runs on the host", host_step);
@@ -238,6 +295,6 @@ main(void)
     refused("'again' and 'out' are one variable", shared_output);
     refused("belongs to different engines", other_owner);
     refused("too many blocks", many_blocks);
-    refused("for several cores", two_cores);
+    refused("one core's of 2", two_cores);
     return CHECK_DONE();
 }

@@ -59,11 +59,61 @@ test_round_trip(void)
     CHECK(cps_neff_pack(b.a, p, "other", b.d) == NULL &&
           pk_said(b.d, CPS_E8405, "no kernel 'other'"));
     b.k->cores = 2;
-    CHECK(cps_neff_pack(b.a, p, "kernel_0", b.d) == NULL && pk_said(b.d, CPS_E8405, "2 cores"));
+    CHECK(cps_neff_pack(b.a, p, "kernel_0", b.d) == NULL && pk_said(b.d, CPS_E8405, "one core's of 2"));
     cps_buf_fini(&one);
     cps_buf_fini(&two);
     cps_buf_fini(&raw);
     cps_buf_fini(&again);
+    kb_free(&b);
+}
+
+/* A pair: a graph for each core, core 1's own part of our member, the same kernel back. */
+static void
+test_pair(void)
+{
+    kb b = kb_new("trn2");
+    pk_pair(&b);
+    cps_package *p = pk_package(&b, b.k);
+    for (int whole = 0; whole < 2; whole++) {
+        cps_neff *f = cps_neff_pack(b.a, p, whole ? NULL : "kernel_0", b.d);
+        cps_buf raw = {0}, one = {0}, two = {0};
+        CHECK(f && cps_neff_write(f, &raw, b.d));
+        CHECK(f->head.lnc_size == 2 && f->head.num_tpb == 2 && f->head.tpb_per_node[0] == 2 &&
+              f->head.feature_bits & CPS_NEFF_VNC);
+        cps_neff *g = cps_neff_read(b.a, (const uint8_t *)raw.data, raw.n, 0, b.d);
+        cps_neff_info *i = g ? cps_neff_describe(b.a, g, b.d) : NULL;
+        CHECK(i && i->graphs.n == 2 && i->notes.n == 0 && !strcmp(i->graphs.data[1].name, "sg01"));
+        cps_package *q = g ? cps_neff_package(b.a, g, b.d) : NULL;
+        CHECK(q && q->kernels.data[0].kbin->peer);
+        if (q && !whole) {
+            for (const cps_kbin *x = b.k, *y = q->kernels.data[0].kbin; x && y; x = x->peer, y = y->peer) {
+                cps_kbin u = *x, v = *y; // each core by itself
+                u.peer = v.peer = NULL;
+                essence(&b, &u, &one);
+                essence(&b, &v, &two);
+                CHECK(x->core == y->core && one.n == two.n && !memcmp(one.data, two.data, one.n));
+            }
+        }
+        // without core 1's part, or with one graph of the two, it is no program
+        cps_neff *h = g ? cps_neff_new(b.a) : NULL;
+        for (uint32_t k = 0; h && k < g->members.n; k++)
+            if (strncmp(g->members.data[k].name, "sg01/sp", 7))
+                cps_neff_add(h, g->members.data[k].name, g->members.data[k].data, g->members.data[k].n);
+        CHECK(h && !cps_neff_package(b.a, h, b.d) && pk_said(b.d, CPS_E8404, "sg01 has no whole stream for sp"));
+        cps_buf_fini(&raw);
+        cps_buf_fini(&one);
+        cps_buf_fini(&two);
+    }
+    cps_neff *plain = cps_neff_pack(b.a, p, NULL, b.d), *h = cps_neff_new(b.a);
+    for (uint32_t k = 0; k < plain->members.n; k++) {
+        const cps_neff_member *m = &plain->members.data[k];
+        const char *cut = !strcmp(m->name, "copse.json") ? strstr(m->data ? (const char *)m->data : "", "\"peer\"") : NULL;
+        char *text = cut ? cps_arena_strndup(b.a, (const char *)m->data, m->n) : NULL;
+        if (cut)
+            memcpy(text + (cut - (const char *)m->data), "\"pear\"", 6);
+        cps_neff_add(h, m->name, text ? (const uint8_t *)text : m->data, m->n);
+    }
+    CHECK(!cps_neff_package(b.a, h, b.d) && pk_said(b.d, CPS_E8404, "'peer'"));
     kb_free(&b);
 }
 
@@ -164,10 +214,12 @@ cut(const cps_buf *whole, size_t size)
 }
 
 static void
-test_damage(unsigned count)
+test_damage(unsigned count, bool pair)
 {
     kb b = kb_new("trn2");
     pk_kernel(&b);
+    if (pair)
+        pk_pair(&b);
     cps_neff *f = cps_neff_pack(b.a, pk_package(&b, b.k), NULL, b.d);
     for (uint64_t pkg = 1; pkg <= 2; pkg++) {
         cps_buf raw = {0};
@@ -211,6 +263,9 @@ main(int argc, char **argv)
     test_round_trip();
     test_features();
     test_aliases();
-    test_damage(argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 1500);
+    test_pair();
+    unsigned count = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 1500;
+    test_damage(count, false);
+    test_damage(count / 3, true);
     return CHECK_DONE();
 }

@@ -647,6 +647,95 @@ test_indirect(bool scatter, bool beyond, bool early)
     kb_free(&b);
 }
 
+/* A list of 96 rows into partition r, byte 0, by the engine that gathers by it: what the device makes of
+ * both goes over one queue. */
+static cps_bundle
+load_list(kb *b, uint32_t index)
+{
+    cps_bundle m = kb_insn(b, CPS_INSN_DMA_MEMCPY);
+    cps_isa_set(&m, CPS_F_DMA_DIRECT2D_semaphore, 7);
+    cps_isa_set(&m, CPS_F_DMA_DIRECT2D_sem_increment, 16);
+    for (unsigned d = 0; d < 2; d++) {
+        cps_isa_set_elem(&m, CPS_F_DMA_DIRECT2D_src_step_elem, d, 1);
+        cps_isa_set_elem(&m, CPS_F_DMA_DIRECT2D_dst_step_elem, d, d ? 1 << 16 : 1);
+        cps_isa_set_elem(&m, CPS_F_DMA_DIRECT2D_src_num_elem, d, d ? 96 : 1);
+        cps_isa_set_elem(&m, CPS_F_DMA_DIRECT2D_dst_num_elem, d, d ? 96 : 1);
+    }
+    cps_isa_set(&m, CPS_F_DMA_DIRECT2D_src_elem_size, 4);
+    cps_isa_set(&m, CPS_F_DMA_DIRECT2D_dst_elem_size, 4);
+    cps_isa_set(&m, CPS_F_DMA_DIRECT2D_in_dtype, wire(CPS_DT_U32));
+    cps_isa_set(&m, CPS_F_DMA_DIRECT2D_out_dtype, wire(CPS_DT_U32));
+    cps_kreloc r = {CPS_POOL, b->k->stream[CPS_POOL].code.n, CPS_F_DMA_DIRECT2D_src, index, 0};
+    cps_vec_push(b->a, &b->k->relocs, r);
+    return m;
+}
+
+/* The list is loaded again on the queue of its gather, just before it. With one DMA engine the queue
+ * orders the two transfers byte by byte, but the gather's descriptors are made of the list when it is
+ * issued. The values of the list are the same ones all the time, and written: without the wait only
+ * that order is wrong. */
+static void
+test_list_refilled(bool wait)
+{
+    kb b = kb_new("trn2");
+    cps_target one = *b.t;
+    one.dma_engines = 1;
+    cps_sim_destroy(b.s);
+    b.s = cps_sim_create(&one);
+    uint32_t t = kb_var(&b, "table", CPS_VAR_INPUT, CPS_DT_FP32, 200 * 16);
+    uint32_t ix = kb_var(&b, "index", CPS_VAR_INPUT, CPS_DT_U32, 96);
+    uint32_t v = kb_var(&b, "rows", CPS_VAR_OUTPUT, CPS_DT_FP32, 96 * 16);
+    kb_put(&b, CPS_POOL, load_list(&b, ix));
+    cps_bundle again = load_list(&b, ix);
+    kb_wait(&again, 7, 16);
+    kb_put(&b, CPS_POOL, again);
+    cps_bundle g = kb_insn(&b, CPS_INSN_DMA_INDIRECT);
+    cps_isa_set(&g, CPS_F_DMA_INDIRECT1D_semaphore, 9);
+    cps_isa_set(&g, CPS_F_DMA_INDIRECT1D_sem_increment, 16);
+    cps_isa_set(&g, CPS_F_DMA_INDIRECT1D_idx_num_active_channels, 96);
+    cps_isa_set(&g, CPS_F_DMA_INDIRECT1D_flags, CPS_INDIRECT_DMA_MODE_SRC);
+    cps_isa_set(&g, CPS_F_DMA_INDIRECT1D_src_step_elem, 1);
+    cps_isa_set(&g, CPS_F_DMA_INDIRECT1D_dst_step_elem, 4096);
+    cps_isa_set(&g, CPS_F_DMA_INDIRECT1D_src_num_elem, 96);
+    cps_isa_set(&g, CPS_F_DMA_INDIRECT1D_dst_num_elem, 96);
+    cps_isa_set(&g, CPS_F_DMA_INDIRECT1D_src_elem_size, 64);
+    cps_isa_set(&g, CPS_F_DMA_INDIRECT1D_dst_elem_size, 64);
+    cps_isa_set(&g, CPS_F_DMA_INDIRECT1D_in_dtype, wire(CPS_DT_FP32));
+    cps_isa_set(&g, CPS_F_DMA_INDIRECT1D_out_dtype, wire(CPS_DT_FP32));
+    cps_isa_set(&g, CPS_F_DMA_INDIRECT1D_dst, 1024);
+    if (wait)
+        kb_wait(&g, 7, 32);
+    cps_kreloc r = {CPS_POOL, b.k->stream[CPS_POOL].code.n, CPS_F_DMA_INDIRECT1D_src, t, 0};
+    cps_vec_push(b.a, &b.k->relocs, r);
+    kb_put(&b, CPS_POOL, g);
+    kb_block(&b, CPS_SP, "q_out", 0, 5, false, v, 0, 64, 0, 96, 1024, 64);
+    cps_bundle o = kb_trigger(&b, "q_out", 0);
+    kb_wait(&o, 9, 16);
+    kb_put(&b, CPS_SP, o);
+    CHECK(kb_load(&b));
+    static float table[200 * 16], rows[96 * 16];
+    static uint32_t index[96];
+    for (int i = 0; i < 200 * 16; i++)
+        table[i] = rig_val(i);
+    for (unsigned i = 0; i < 96; i++)
+        index[i] = i * 37 % 199;
+    cps_sim_bind(b.s, "table", table, sizeof table, true, b.d);
+    cps_sim_bind(b.s, "rows", rows, sizeof rows, false, b.d);
+    cps_sim_bind(b.s, "index", index, sizeof index, true, b.d);
+    CHECK(kb_run(&b) == wait);
+    CHECK(kb_has(&b, CPS_E8303) == !wait);
+    CHECK_INT(b.rep.races, !wait);
+    CHECK_INT(b.rep.uninit, 0);
+    CHECK_INT(b.rep.bounds, 0);
+    unsigned bad = 0;
+    for (unsigned i = 0; i < 96 * 16; i++)
+        bad += rows[i] != table[index[i / 16] * 16 + i % 16];
+    CHECK_INT(bad, 0);
+    cps_proof p;
+    CHECK(cps_sim_prove(b.s, &p, b.d) == wait);
+    kb_free(&b);
+}
+
 /* A register loaded from HBM moves the address of a copy. */
 static void
 test_registers(void)
@@ -757,6 +846,8 @@ main(void)
     test_indirect(true, false, false);
     test_indirect(false, true, false);
     test_indirect(false, false, true);
+    test_list_refilled(true);
+    test_list_refilled(false);
     test_registers();
     test_events();
     return CHECK_DONE();
