@@ -174,7 +174,13 @@ cps_compile_kernel(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_ca
         // The unpacked kernel refers into the bytes: they move to the arena first.
         void *copy = cps_arena_raw(a, bytes.n + 1);
         memcpy(copy, bytes.data, bytes.n);
-        out->kbin = cps_kbin_unpack(a, copy, bytes.n, &why);
+        // Behind it what was said when it was made, and how long that is: a hit says it again.
+        uint32_t said = 0;
+        size_t n = bytes.n < sizeof said ? 0 : bytes.n - sizeof said;
+        if (n)
+            memcpy(&said, bytes.data + n, sizeof said);
+        bool ok = said <= n && cps_diags_say(c->diags, bytes.data + n - said, said);
+        out->kbin = ok ? cps_kbin_unpack(a, copy, n - said, &why) : NULL;
         out->hit = out->kbin != NULL;
     }
     if (!out->kbin) {
@@ -188,16 +194,17 @@ cps_compile_kernel(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_ca
             o.ctx = (void *)(uintptr_t)i->target;
         }
         unsigned said = cps_diags_count(c->diags);
+        cps_diags_mark before = cps_diags_mark_of(c->diags, a);
         cps_kbin *fresh = make(c, a, i, k, &o, NULL);
         if (fresh && proved(c, i, fresh, cps_diags_count(c->diags) == said)) {
             out->kbin = fresh;
             bytes.n = 0;
             cps_kbin_pack(fresh, &bytes);
-            // What is streamed from HBM is said whenever the kernel is compiled: it is not kept.
-            bool streamed = false;
-            for (unsigned n = said; n < cps_diags_count(c->diags); n++)
-                streamed |= cps_diags_code(c->diags, n) == CPS_W4108;
-            if (!streamed)
+            size_t packed = bytes.n;
+            bool kept = cps_diags_keep(c->diags, &before, &bytes);
+            uint32_t n = (uint32_t)(bytes.n - packed);
+            cps_buf_put(&bytes, &n, sizeof n);
+            if (kept)
                 cps_cache_put(cache, &out->key, parts.data, parts.n, bytes.data, bytes.n);
         }
         for (const cps_kbin *x = bir ? out->kbin : NULL; x; x = x->peer) {

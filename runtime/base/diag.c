@@ -5,11 +5,9 @@
  * kept, the rest is counted and said so at the end. Notes and helps belong to the last message;
  * those of a merged or dropped message go with it. Whatever stands in names or sources, the
  * rendering holds no control characters: a terminal cannot be driven by an input file. */
-#include "runtime/base/diag.h"
+#include "runtime/base/diag_priv.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/json.h"
-#include "runtime/base/map.h"
-#include "runtime/base/vec.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,37 +21,6 @@ const cps_diag_row cps_diag_rows[CPS_CODE_COUNT] = {
 enum {
     LIMIT = 50,      // messages kept of each sort
     LINE_SHOWN = 160 // longest piece of a source line shown, in bytes
-};
-
-typedef struct source {
-    const char *name, *text;
-    uint32_t n, first; // first: lines of the file before this text
-    CPS_VEC(uint32_t) line; // offset of each line
-} source;
-
-typedef struct extra {
-    struct extra *next;
-    bool help;
-    cps_span at;
-    const char *text;
-} extra;
-
-typedef struct message {
-    cps_code code;
-    cps_span at;
-    const char *text;
-    unsigned count;
-    extra *first, **end;
-} message;
-
-struct cps_diags {
-    cps_arena *arena;
-    cps_arena *msg_arena; // emptied by clear
-    CPS_VEC(source) src;
-    CPS_VEC(message *) msg;
-    cps_map seen;  // hash of code, place and text -> index of a message
-    message *last; // NULL: extras are dropped
-    unsigned kept_errors, kept_others, more_errors, more_others;
 };
 
 cps_diags *

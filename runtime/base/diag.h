@@ -67,6 +67,20 @@ void cps_diags_render(const cps_diags *d, cps_buf *out, bool color);
 void cps_diags_render_json(const cps_diags *d, cps_buf *out);
 void cps_diags_clear(cps_diags *d);
 
+/* What a piece of work says, kept as bytes and said again in another sink: messages with their notes,
+ * helps and counts, places as name, number and text of their lines. */
+typedef struct cps_diags_mark {
+    unsigned n, dropped;
+    const unsigned *count; /* of each message so far */
+} cps_diags_mark;
+
+cps_diags_mark cps_diags_mark_of(const cps_diags *d, cps_arena *a); /* before the work */
+/* Appends what was said since; nothing when nothing was. False when some of it was dropped. */
+bool cps_diags_keep(const cps_diags *d, const cps_diags_mark *since, cps_buf *out);
+/* False, with nothing said, when the bytes are not what `keep` made. A place in a source that is
+ * registered and reads the same is that place; otherwise its lines are registered. */
+bool cps_diags_say(cps_diags *d, const void *bytes, size_t n);
+
 /* "E2101" -> row, or CPS_CODE_NONE. */
 cps_code cps_diag_find(const char *name);
 

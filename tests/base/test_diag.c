@@ -240,6 +240,98 @@ table(void)
     CHECK_INT(cps_diag_find(""), CPS_CODE_NONE);
 }
 
+static void
+check_same(const cps_diags *a, const cps_diags *b)
+{
+    cps_buf x = {0}, y = {0};
+    cps_diags_render(a, &x, true);
+    cps_diags_render_json(a, &x);
+    cps_diags_render(b, &y, true);
+    cps_diags_render_json(b, &y);
+    CHECK_STR(x.data, y.data);
+    cps_buf_fini(&x);
+    cps_buf_fini(&y);
+}
+
+// What is said, kept and said again reads the same: with the source at hand, without it, and beside
+// messages that it merges with. Bytes that are cut or damaged say nothing, or another message.
+static void
+keeping(void)
+{
+    static const char lines[] = "line one\n\tx = y + ~z;\nlast";
+    cps_arena *a = cps_arena_create();
+    cps_diags *d = cps_diags_create(), *same = cps_diags_create(), *bare = cps_diags_create();
+    uint32_t f = cps_diags_source(d, "a.cps", lines, sizeof lines - 1);
+    cps_diags_source(same, "other.cps", "x", 1);
+    CHECK_INT(cps_diags_source(same, "a.cps", lines, sizeof lines - 1), 2);
+    cps_span x = {f, 10, 11}, wide = {f, 5, 20};
+    for (int i = 0; i < 2; i++) { // said before: only its count grows
+        cps_error(i ? same : d, CPS_W2214, (cps_span){i ? 2 : f, 10, 11}, "said before");
+        cps_note(i ? same : d, CPS_NOSPAN, "in piece 1");
+    }
+    cps_diags_mark mark = cps_diags_mark_of(d, a);
+    cps_buf none = {0}, kept = {0};
+    CHECK(cps_diags_keep(d, &mark, &none) && none.n == 0);
+    for (int i = 0; i < 3; i++)
+        cps_error(d, CPS_W2214, x, "said before");
+    for (int i = 0; i < 4; i++) {
+        cps_error(d, CPS_W4108, wide, "100%% of '%s'", "x");
+        cps_note(d, x, "in the note");
+        cps_help(d, "help");
+    }
+    cps_error(d, CPS_W3301, CPS_NOSPAN, "no place");
+    CHECK(cps_diags_keep(d, &mark, &kept) && kept.n > 0);
+    CHECK(cps_diags_say(same, kept.data, kept.n));
+    check_same(d, same);
+    // without the source: its lines come along; twice the same place is one
+    CHECK(cps_diags_say(bare, kept.data, kept.n) && cps_diags_say(bare, kept.data, kept.n));
+    cps_buf text = {0};
+    cps_diags_render(bare, &text, false);
+    CHECK(strstr(text.data, "a.cps:2:2: warning: said before [W2214]\n    2 | \tx = y + ~z;\n      | \t^\n"));
+    CHECK(strstr(text.data, "a.cps:1:6: warning: 100% of 'x' [W4108]\n    1 | line one\n      |      ^~~\n"));
+    CHECK(strstr(text.data, "note: in piece 1; 5 more\n"));
+    CHECK(strstr(text.data, "note: in the note; 7 more\n"));
+    CHECK_INT(cps_diags_count(bare), 3);
+    // bytes of somebody else
+    uint64_t seed = 1;
+    for (size_t n = 1; n < kept.n; n++) {
+        char *cut = malloc(n);
+        memcpy(cut, kept.data, n);
+        cps_diags *e = cps_diags_create();
+        CHECK(!cps_diags_say(e, cut, n) && cps_diags_count(e) == 0);
+        cps_diags_destroy(e);
+        free(cut);
+    }
+    for (int i = 0; i < 3000; i++) {
+        char *bad = malloc(kept.n);
+        memcpy(bad, kept.data, kept.n);
+        for (int k = 0; k < 2; k++) {
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            bad[(seed >> 33) % kept.n] ^= (char)(1 << (seed >> 60));
+        }
+        cps_diags *e = cps_diags_create();
+        cps_diags_source(e, "a.cps", lines, sizeof lines - 1);
+        if (!cps_diags_say(e, bad, kept.n))
+            CHECK_INT(cps_diags_count(e), 0);
+        text.n = 0;
+        cps_diags_render(e, &text, false);
+        cps_diags_destroy(e);
+        free(bad);
+    }
+    // what was dropped cannot be kept
+    mark = cps_diags_mark_of(d, a);
+    for (int i = 0; i < 60; i++)
+        cps_error(d, CPS_W3301, CPS_NOSPAN, "number %d", i);
+    CHECK(!cps_diags_keep(d, &mark, &none));
+    cps_buf_fini(&kept);
+    cps_buf_fini(&none);
+    cps_buf_fini(&text);
+    cps_diags_destroy(d);
+    cps_diags_destroy(same);
+    cps_diags_destroy(bare);
+    cps_arena_destroy(a);
+}
+
 int
 main(void)
 {
@@ -264,6 +356,7 @@ main(void)
     json(d, f);
     colours(d);
     table();
+    keeping();
     cps_diags_destroy(d);
     cps_diags_destroy(NULL);
     return CHECK_DONE();

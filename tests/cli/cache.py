@@ -49,6 +49,20 @@ def own(name, text):
 check(own("a.cps", leaf) == 0 and own("a.cps", leaf) == 1, "a leaf of one's own is cached")
 check(own("a.cps", leaf.replace("xt * 2.0", "xt + xt")) == 0, "a changed leaf misses")
 
+# What a miss warns of, a hit warns of: messages, carets and notes, also of two kernels of one leaf at once.
+with open(f"{TMP}/warn.cps", "w") as f:
+    f.write("op warned(x[T, N]) -> y[T, N] { y = x; }\n"
+            "leaf warned_rows for warned on trn2 {\n    cases (T: 4, N: 8);\n    sbuf n[T, N]: i32 <- x;\n"
+            "    sbuf a[T, N]: fp32 = n * 33554433;\n    sbuf b[T, N]: i32 = a;\n    y <- b;\n}\n")
+for fmt in ("text", "json"):
+    said = []
+    for k in range(3):
+        r = copse("kernel", "run", "warned", "-I", f"{TMP}/warn.cps", "--dims", "T=4,N=8", "--dtype", "i32", "--cache", f"{TMP}/warned-{fmt}",
+                  "--message-format", fmt, "--report", f"{TMP}/r.json")
+        check(r.returncode == 0 and b"W3301" in r.stderr, f"run {k}: {r.stderr.decode()[:400]}")
+        check(json.load(open(f"{TMP}/r.json"))["cache"]["hits"] == (k > 0), f"run {k} hits")
+        said.append("".join(s for s in r.stderr.decode().splitlines(True) if not s.startswith("  compile ")))
+    check(said[0] == said[1] == said[2] and ("^~" in said[0] or fmt == "json"), f"a miss says\n{said[0]}a hit says\n{said[1]}")
 r = copse("cache", "stats", "--json", *cache)
 s = json.loads(r.stdout)
 check(s["entries"] == 5 and s["broken"] == 0, f"stats {s}")
