@@ -3,6 +3,7 @@
 
 #include "codegen/bir/bir.h"
 #include "frontend/compile.h"
+#include "frontend/depfile.h"
 #include "runtime/base/file.h"
 #include "runtime/pkg/package.h"
 
@@ -186,10 +187,11 @@ cps_bir_compile(cps_cli *c, const char *dir)
     if (ok && emit) {
         cps_buf b = {0};
         cps_kbin_listing(k, &b);
-        ok = cps_cli_write(c, dir ? dir : "-", b.data, b.n);
+        ok = cps_cli_write(c, dir ? dir : "-", b.data, b.n) && cps_depfile_write(c, dir);
         cps_buf_fini(&b);
     } else if (ok) {
-        ok = cps_package_write(package_of(c, k, t), dir, c->diags);
+        ok = cps_package_write(package_of(c, k, t), dir, c->diags) &&
+             cps_depfile_write(c, cps_path_join(c->arena, dir, "manifest.json"));
         if (ok)
             fprintf(stderr, "%s: %s for %s, made of BIR in %.2f ms\n", dir, k->name, k->target,
                     cps_now_ms() - t0);

@@ -2,7 +2,9 @@
  * the host or the reference evaluator. */
 #include "frontend/block.h"
 #include "frontend/call.h"
+#include "frontend/cmd_kernel.h"
 #include "frontend/compile.h"
+#include "frontend/depfile.h"
 #include "frontend/execute.h"
 #include "frontend/inputs.h"
 #include "frontend/model.h"
@@ -291,27 +293,31 @@ run(cps_cli *c)
     return cps_report_emit(c, &rep);
 }
 
-/* One kernel as a package of one step: its binary, and its body as the reference graph. */
+/* What is written beside a fresh package. */
 static cps_exit
-compile(cps_cli *c)
+beside(cps_cli *c, const char *dir, bool neff)
 {
-    const char *dir = cps_cli_str(c, CPS_OPT_OUTPUT, NULL);
+    return (!neff || cps_neff_emit(c, dir)) && cps_depfile_write(c, cps_path_join(c->arena, dir, "manifest.json"))
+               ? CPS_OK
+               : cps_cli_failed(c);
+}
+
+/* One kernel as a package of one step: its binary, and its body as the reference graph. */
+cps_exit
+cps_kernel_compile(cps_cli *c, const char *op, const char *dir)
+{
     bool ok = true;
     const cps_target *t = cps_cli_target(c, &ok);
     cps_instance inst;
-    if (c->args.n != 2 || !dir) {
-        cps_error(c->diags, CPS_E1105, CPS_NOSPAN, "'kernel compile' takes one operator and -o DIR");
-        return CPS_USAGE;
-    }
     if (ok && !t) {
-        cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'kernel compile' makes NeuronCore binaries");
+        cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'%s' makes NeuronCore binaries of operators", c->command);
         cps_help(c->diags, "for host code compile a model: copse compile IN --target host");
         return CPS_USAGE;
     }
     if (cps_cli_has(c, CPS_OPT_EMIT) && !cps_cli_word(c, CPS_OPT_EMIT, "", "neff bir"))
         return CPS_USAGE;
     bool neff = !strcmp(cps_cli_str(c, CPS_OPT_EMIT, ""), "neff");
-    if (!ok || !cps_cli_call(c, c->args.data[1], t, &inst))
+    if (!ok || !cps_cli_call(c, op, t, &inst))
         return cps_cli_failed(c);
     double t0 = cps_now_ms();
     if (cps_is_block(c, inst.op)) {
@@ -322,7 +328,7 @@ compile(cps_cli *c)
             return cps_cli_failed(c);
         fprintf(stderr, "%s: block %s, %u steps, %u kernels (%u hits, %u misses)\n", dir, inst.op,
                 p->steps.n, p->kernels.n, hits, misses);
-        return !neff || cps_neff_emit(c, dir) ? CPS_OK : cps_cli_failed(c);
+        return beside(c, dir, neff);
     }
     cps_candidate *cand;
     const char *why;
@@ -337,7 +343,18 @@ compile(cps_cli *c)
         return cps_cli_failed(c);
     fprintf(stderr, "%s: %s (%s), %s in %.2f ms\n", dir, cand[k].leaf, why,
             bin.hit ? "from the cache" : "compiled", t1 - t0);
-    return !neff || cps_neff_emit(c, dir) ? CPS_OK : cps_cli_failed(c);
+    return beside(c, dir, neff);
+}
+
+static cps_exit
+compile(cps_cli *c)
+{
+    const char *dir = cps_cli_str(c, CPS_OPT_OUTPUT, NULL);
+    if (c->args.n != 2 || !dir) {
+        cps_error(c->diags, CPS_E1105, CPS_NOSPAN, "'kernel compile' takes one operator and -o DIR");
+        return CPS_USAGE;
+    }
+    return cps_depfile_allowed(c, dir) ? cps_kernel_compile(c, c->args.data[1], dir) : CPS_USAGE;
 }
 
 cps_exit
@@ -348,6 +365,10 @@ cps_cmd_kernel(cps_cli *c)
         cps_exit (*run)(cps_cli *c);
     } verbs[] = {{"list", list}, {"show", show}, {"coverage", coverage}, {"compile", compile}, {"run", run}};
     const char *verb = c->args.n ? c->args.data[0] : "";
+    if (strcmp(verb, "compile") && (cps_cli_has(c, CPS_OPT_MD) || cps_cli_has(c, CPS_OPT_MF))) {
+        cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'-MD' is of 'kernel compile': the others make no file that depends on anything");
+        return CPS_USAGE;
+    }
     for (unsigned i = 0; i < cps_countof(verbs); i++)
         if (!strcmp(verbs[i].name, verb))
             return verbs[i].run(c);

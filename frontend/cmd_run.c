@@ -1,6 +1,9 @@
 /* copse compile, run and sim: models and packages. */
 #include "frontend/cmd_bir.h"
 #include "frontend/cmd_group.h"
+#include "frontend/cmd_run.h"
+#include "frontend/cmd_source.h"
+#include "frontend/depfile.h"
 #include "frontend/execute.h"
 #include "frontend/model.h"
 #include "frontend/module_cache.h"
@@ -32,8 +35,8 @@ one_arg(cps_cli *c)
 }
 
 // The kernels of a model, one text behind the other: tile programs, or listings.
-static cps_exit
-emit_kernels(cps_cli *c, const char *path, const char *emit, const char *to, const cps_target *t)
+cps_exit
+cps_emit_kernels(cps_cli *c, const char *path, const char *emit, const char *to, const cps_target *t)
 {
     cps_model m;
     cps_buf b = {0};
@@ -46,7 +49,7 @@ emit_kernels(cps_cli *c, const char *path, const char *emit, const char *to, con
         else
             cps_kbin_listing(k->kbin, &b);
     }
-    bool ok = p && cps_cli_write(c, to, b.data ? b.data : "", b.n);
+    bool ok = p && cps_cli_write(c, to, b.data ? b.data : "", b.n) && cps_depfile_write(c, to);
     cps_buf_fini(&b);
     cps_exit code = ok ? CPS_OK : cps_cli_failed(c);
     cps_cli_flush(c);
@@ -58,10 +61,10 @@ static cps_exit
 emit_text(cps_cli *c, const char *path, const char *emit, const char *to, const cps_target *t)
 {
     if (!strcmp(emit, "tile") || !strcmp(emit, "asm"))
-        return emit_kernels(c, path, emit, to, t);
+        return cps_emit_kernels(c, path, emit, to, t);
     cps_model m;
     bool ok = cps_model_read(c, path, &m) && (!strcmp(emit, "graph") || cps_model_lower(c, &m, t)) &&
-              cps_model_write(c, m.module, to);
+              cps_model_write(c, m.module, to) && cps_depfile_write(c, to);
     cps_exit code = ok ? CPS_OK : cps_cli_failed(c);
     cps_cli_flush(c);
     cps_model_close(&m);
@@ -140,6 +143,9 @@ cps_cmd_compile(cps_cli *c)
         cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'--emit %s' is of NeuronCore kernels, and there are none for the host", emit);
         return CPS_USAGE;
     }
+    bool text = emit && strcmp(emit, "neff") && (strcmp(emit, "bir") || cps_are_bir(c));
+    if (!cps_source_options(c, path) || !cps_depfile_allowed(c, text || dir ? dir : "DIR"))
+        return CPS_USAGE;
     if (cps_are_bir(c) && (dir || emit))
         return cps_bir_compile(c, dir);
     bool neff = emit && !strcmp(emit, "neff"), bir = emit && !strcmp(emit, "bir");
@@ -153,8 +159,11 @@ cps_cmd_compile(cps_cli *c)
         cps_error(c->diags, CPS_E1105, CPS_NOSPAN, "'compile' needs a folder: -o DIR");
         return CPS_USAGE;
     }
+    if (cps_is_source(path))
+        return cps_source_compile(c, path, dir);
     cps_exit code = emit ? emit_text(c, path, emit, dir ? dir : "-", t) : compile_to(c, path, dir, t);
-    if (neff && code == CPS_OK && !cps_neff_emit(c, dir))
+    if (code == CPS_OK && !emit &&
+        ((neff && !cps_neff_emit(c, dir)) || !cps_depfile_write(c, cps_path_join(c->arena, dir, "manifest.json"))))
         code = cps_cli_failed(c);
     cps_cli_flush(c);
     return code;

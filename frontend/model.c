@@ -1,5 +1,6 @@
 /* Models: reading, lowering, compiling. The stages of the path of data stand in
  * cps_model_compile, one after another. */
+#include "frontend/depfile.h"
 #include "frontend/model.h"
 
 #include "codegen/host/host.h"
@@ -70,7 +71,7 @@ cps_model_read(cps_cli *c, const char *path, cps_model *out)
                            .files = files};
         out->files = files;
         out->module = cps_onnx_import(c->arena, path, &o, c->diags);
-    } else if (cps_has_suffix(path, ".cir")) {
+    } else if (cps_has_suffix(path, ".cir") || !strcmp(path, "-")) { // a stream is text
         if (!cps_model_parse(c, path, out))
             return false;
     } else {
@@ -78,6 +79,9 @@ cps_model_read(cps_cli *c, const char *path, cps_model *out)
                   path);
         return false;
     }
+    const cps_onnx_files *files = out->files;
+    for (uint32_t i = 1; files && i < files->file.n; i++)
+        cps_cli_depends(c, path, files->file.data[i].name);
     cps_lower_opts o;
     return out->module && graph_opts(c, &o) && cps_lower_prepare(out->module, &o, c->diags);
 }
@@ -197,11 +201,12 @@ cps_module *
 cps_model_copy(cps_cli *c, const cps_model *m)
 {
     // Large constants get a name of their own first, so that printing does not read them.
+    bool *named = cps_new_array(c->arena, bool, m->module->consts.n + 1);
     for (uint32_t i = 0; i < m->module->consts.n; i++) {
         cps_const *k = &m->module->consts.data[i];
         if (!k->hashed && !is_small(k)) {
             k->digest = place_digest(&k->type, -1 - (int64_t)i);
-            k->hashed = true;
+            k->hashed = named[i] = true;
         }
     }
     cps_buf text = {0};
@@ -211,7 +216,11 @@ cps_model_copy(cps_cli *c, const cps_model *m)
     cps_buf_fini(&text);
     uint32_t src = cps_diags_source(c->diags, "reference graph", copy, n);
     table t = {m->module};
-    return cps_ir_parse(c->arena, copy, n, src, c->diags, own_blob, &t);
+    cps_module *out = cps_ir_parse(c->arena, copy, n, src, c->diags, own_blob, &t);
+    for (uint32_t i = 0; i < m->module->consts.n; i++) // whoever prints the model wants its own digests
+        if (named[i])
+            m->module->consts.data[i].hashed = false;
+    return out;
 }
 
 unsigned

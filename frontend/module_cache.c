@@ -7,6 +7,7 @@
 #include "frontend/module_cache.h"
 
 #include "codegen/host/host.h"
+#include "frontend/depfile.h"
 #include "frontend/onnx/onnx.h"
 #include "kernels/instance.h"
 
@@ -329,6 +330,8 @@ cps_mcache_get(cps_cli *c, const char *path, const cps_target *t, cps_mcache *mc
     if (hit && cps_cache_map(cache, &mc->key, mc->parts.data, mc->parts.n, &f, &payload, &n)) {
         cps_vec_push(c->arena, &mc->mapped, f);
         hit = read_entry(c, (cursor){payload, n}, mc, sources, out, sum);
+        for (size_t at = 0; hit && at < names.n; at += strlen(names.data + at) + 1)
+            cps_cli_depends(c, path, names.data + at);
     } else {
         hit = false;
     }
