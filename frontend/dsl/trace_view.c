@@ -516,7 +516,9 @@ cps_view_unfold(cps_view *out, const cps_view *v, int64_t lo, int64_t n, cps_vie
         return true;
     }
     fold = x->fold;
-    cps_assert(lo % fold == 0 && (n % fold == 0 || n < fold));
+    if (lo % fold || (n % fold && n > fold)) // cut as another operand is folded
+        return fail(e, CPS_E3103,
+                    "operands of one statement are folded after different numbers of rows");
     out->off += lo / fold * x->fold_step;
     folds = cps_ceil_div(n, fold);
     x->num = CPS_MIN(n, fold);

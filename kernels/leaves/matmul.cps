@@ -99,7 +99,6 @@ leaf matmul_banks for matmul on trn1, trn2, trn3 {
     let NB = min(side * NT, N);
     let KB = max(1, (M <= 128 ? 2 : 8) / size);                 // k tiles of a load: about 1 MiB
     let folds = ceil_div(K, 128);
-    let small = x.inner == 0 && M <= MB * 128 && N <= NB && folds <= 2 * KB && 128 * (M + N) * size <= 196608;   // a queue starts loads slower than these move
     let rest = 2 * folds * min(MB * 128, M) * size + (OB + 2) * NB * bytes(y.dtype) + (few ? K : direct ? 0 : XB * KB * 128) * size + 2048;
     let keep = M > MB * 128 && rest + folds * N * size <= sbuf.partition;   // w stays on chip
     where rest + (keep ? folds * N : WB * KB * NB) * size <= sbuf.partition : "two strips of 128*MB rows of x must fit one partition beside w";
@@ -127,16 +126,7 @@ leaf matmul_banks for matmul on trn1, trn2, trn3 {
             psum acc[min(M, 128), ceil_div(mb.size, 128), side, 512]: fp32 bufs (direct ? 8 : 6) / (MB * side);
             for kb in tiles(K, KB * 128) {
                 if (!keep) { sbuf ws[kb by 128, nb]: w.dtype bufs WB; let wt = ws; } else { let wt = wk; }
-                if (small) {                                    // three queues in turn start them
-                    for k in tiles(kb, 128) {
-                        let at = 2 * k.start / 128;
-                        by_queue(xt[k, mb], x[mb, k]', at % 3);
-                        by_queue(wt[k, nb], w[k, nb], (at + 1) % 3);
-                        for m in tiles(mb, 128), n in tiles(nb, NT) {
-                            acc[0:m.size, m.index, n.index, 0:n.size] += xt[k, m]' @ wt[k, n];
-                        }
-                    }
-                } else if (mb.first && nb.first) {              // the first products wait for a tile each, not for a group
+                if (mb.first && nb.first) {              // the first products wait for a tile each, not for a group
                     for k in tiles(kb, 128) {
                         if (!few) { load_strip(xt, x, mb, k, XB); }
                         wt[k, nb] <- w[k, nb];
@@ -171,6 +161,62 @@ leaf matmul_banks for matmul on trn1, trn2, trn3 {
                 if (!(edge && m.last)) { y[m, nb] <- o; }
             }
         }
+    }
+}
+
+// Operands that a queue would start more slowly than they move: all of them on chip at once, three queues in turn start the loads. PE
+// warms up on zeros while it waits: it runs at half rate until it has worked for 3 us (NKI guide on PE throttling).
+leaf matmul_once for matmul on trn1, trn2, trn3 {
+    layout x: [M, K] or [K, M];
+    where x.dtype in {bf16, fp16, fp32} && w.dtype == x.dtype : "x and w must share bf16, fp16 or fp32";
+    let size = bytes(x.dtype);
+    let stored = x.inner == 0;                                  // with K first: else rows of x turn on their way
+    where stored || M > 128 : "few rows turn on the PE all at once: they have their own leaf";
+    let direct = stored || size == 2 && target.dma_transpose;   // a transfer turns them, or PE
+    let folds = ceil_div(K, 128);
+    let KT = direct && !stored ? ceil_div(K, folds) : 128;      // equal tiles: one transfer brings several
+    let MT = stored ? 128 : ceil_div(M, ceil_div(M, 128));
+    let NT = min(N, round_up(ceil_div(N, ceil_div(N, 512)), 2));
+    let side = ceil_div(N, NT);
+    where side * ceil_div(M, MT) <= (direct ? 8 : 6) : "the result must fit PSUM";
+    where folds <= 16 / size && 128 * (M + N) * size <= 196608 : "a queue starts loads faster than these move";
+    cost pe: M * N * K / (128 * 128) * target.pe_passes(x.dtype), hbm: bytes(x) + bytes(w) + bytes(y);
+    priority 1;
+    tolerance x.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
+    cases (M: 129, K: 385, N: 513), (M: 300, K: 200, N: 400, with: "bias residual", act: Act.gelu), (M: 512, K: 100, N: 30, dtype: fp16);
+
+    if (present(bias)) { sbuf ones[1, 128]: bias.dtype = 1.0; }
+    if (direct && !stored) { sbuf zero[KT, max(NT, MT)]: x.dtype = 0.0; }
+    sbuf xt[K by KT, M]: x.dtype;
+    sbuf wt[K by KT, N]: w.dtype;
+    psum acc[min(M, MT), ceil_div(M, MT), side, 512]: fp32;
+    if (direct && !stored) { for i in 0..2560 / max(NT, 64) { acc[:, 0, 0, 0:NT] += zero[:, 0:MT]' @ zero[:, 0:NT]; } }
+    var q = 0;
+    for kb in tiles(K, stored ? KT : 2 * KT) {
+        if (direct) { by_queue(xt[kb], x[:, kb]', q % 3); } else { load_strip(xt, x, 0..M, kb); }
+        for k in tiles(kb, KT) {
+            q = q + 1;
+            by_queue(wt[k], w[k, :], q % 3);
+            for m in tiles(M, MT), n in tiles(N, NT) { acc[0:m.size, m.index, n.index, 0:n.size] += xt[k, m]' @ wt[k, n]; }
+        }
+        q = q + 1;
+    }
+    if (present(bias)) {
+        sbuf b[1, N] <- bias;
+        for m in tiles(M, MT), n in tiles(N, NT) { acc[0:m.size, m.index, n.index, 0:n.size] += ones[:, 0:m.size]' @ b[:, n]; }
+    }
+    for m in tiles(M, MT) {
+        sbuf o[m, N]: y.dtype bufs 3;
+        if (present(residual)) { sbuf r[m, N] bufs 3 <- residual[m, :]; }
+        for n in tiles(N, NT), h in split(n, m.last && n.size >= 128 && !present(residual) ? 2 : 1) {    // the last rows leave PSUM by two engines at a time
+            let a = acc[0:m.size, m.index, n.index, ds(h.start - n.start, h.size)];
+            if (present(residual)) {
+                if (act == Act.none) { o[:, h] = a + r[:, h]; } else { o[:, h] = apply(act, a) + r[:, h]; }
+            } else if (act != Act.none) { o[:, h] = apply(act, a); }
+            else if ((m.last ? h.index : n.index) % 2 == 1) { o[:, h] = copy(a); }
+            else { o[:, h] = a on dve; }
+        }
+        by_queue(y[m, :], o, m.index % 3);
     }
 }
 
