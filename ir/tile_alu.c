@@ -8,6 +8,7 @@
  * continues as the cubic of its last segment. Functions of x times something that vanishes at
  * -inf give 0 there. */
 #include "ir/tile_eval.h"
+#include "runtime/base/exp.h"
 
 #include <math.h>
 
@@ -288,7 +289,7 @@ in_range(double x, int lo, int hi)
     FN(PRELU, x < 0 ? 0 * x : x)                                                               \
     FN(SIGMOID, sigmoid(x))                                                                    \
     FN(TANH, tanh(x))                                                                          \
-    FN(EXP, exp(x))                                                                            \
+    FN(EXP, cps_exp_f32((float)x))                                                             \
     FN(SQRT, in_range(x, -116, 118) ? sqrt(x) : (double)NAN)                                   \
     FN(SOFTPLUS, softplus(x))                                                                  \
     FN(LN, in_range(x, -64, 64) ? log(x) : (double)NAN)                                        \

@@ -1,6 +1,6 @@
 /* Loops over rows of elements, compiled once for each instruction set of the host (wide_rows.c). Which
- * one runs is asked of the processor and changes no bit of a result: nothing is fused, sums keep
- * their order, and where a function is approximated the result is checked against its rounding. */
+ * one runs is asked of the processor and changes no bit of a result: nothing is fused that is not written
+ * fused, and sums keep their order. */
 #ifndef CPS_SIM_WIDE_H
 #define CPS_SIM_WIDE_H
 
@@ -49,7 +49,7 @@ typedef struct wide_loops {
     /* The largest of a row (the smallest, negated, when `least`); false when a NaN or a zero decides,
      * whose bits depend on the order. */
     bool (*top)(const wide_side *a, bool least, float *out, size_t n);
-    /* (float)exp(x): the same bits as the library's, rounded once. */
+    /* cps_exp_f32 of each. */
     void (*exp)(const float *in, float *out, size_t n);
     /* o = f(a * scale[row] + bias[row]), each step rounded; where there is acc, acc[row] += the fp32
      * values of the row in order. */

@@ -3,6 +3,8 @@
  * AVX-512 alone. Rows that are read and written may be the same, never overlap otherwise. */
 #include "runtime/sim/wide.h"
 
+#include "runtime/base/exp.h"
+
 #include <math.h>
 #include <string.h>
 #if defined(__AVX512F__)
@@ -14,11 +16,6 @@
 #define LOOP _Pragma("clang loop vectorize(assume_safety)") for
 #else
 #define LOOP _Pragma("GCC ivdep") for
-#endif
-#if defined(__FMA__)
-#define MULADD(a, b, c) __builtin_fma(a, b, c)
-#else
-#define MULADD(a, b, c) ((a) * (b) + (c))
 #endif
 
 INLINE uint32_t
@@ -468,120 +465,9 @@ top(const wide_side *a, bool least, float *out, size_t n)
     return big <= 0x7F800000 && *out != 0;
 }
 
-/* ---- exp ---- */
-
-/* exp(r) on |r| <= ln(2) / 2: the polynomial of degree 8 with the least relative error, 2^-40.2 (found by
- * Lawson's iteration). */
-static const double poly[9] = {0x1.ffffffffff7a7p-1, 0x1.ffffffffd55abp-1, 0x1.0000000088093p-1,
-                               0x1.555555a08da9bp-3, 0x1.55555404ee590p-5, 0x1.111082a0199aep-7,
-                               0x1.6c18b34a45dc6p-10, 0x1.a1a83108c504fp-13, 0x1.9edaac650033ap-16};
-
 enum { BLOCK = 64 };
 
-/* Of the 29 bits that a float has not: within 2^-38 of a half. */
-INLINE uint64_t
-near_middle(uint64_t q)
-{
-    return (q + (1u << 15) - (1u << 28)) % (1u << 29) < 1u << 16;
-}
-
-/* Where the fast value lies within 2^-38 of the middle between two floats, or outside the range in which
- * a float is normal, the library decides. */
-static void
-exp_row(const float *in, float *out, size_t n)
-{
-    double y[BLOCK];
-    for (size_t b = 0; b < n; b += BLOCK) {
-        size_t some = n - b < BLOCK ? n - b : BLOCK;
-        const float *x = in + b;
-        uint64_t doubt = 0;
-        uint32_t outside = 0;
-        for (size_t k = 0; k < some; k++)
-            outside |= !(fabsf(x[k]) <= 87.0f);
-        for (size_t k = 0; k < some; k++) {
-            double v = x[k];
-            double t = MULADD(v, 0x1.71547652b82fep0, 0x1.8p52), whole = t - 0x1.8p52;
-            double r = MULADD(whole, -0x1.62e42fefa39efp-1, v);
-            double p = poly[8];
-#pragma GCC unroll 8
-            for (int d = 7; d >= 0; d--)
-                p = MULADD(p, r, poly[d]);
-            uint64_t e, q;
-            memcpy(&e, &t, 8);
-            memcpy(&q, &p, 8);
-            q += e << 52;
-            memcpy(&y[k], &q, 8);
-            doubt |= near_middle(q);
-        }
-        if (!doubt && !outside) {
-            for (size_t k = 0; k < some; k++)
-                out[b + k] = (float)y[k];
-            continue;
-        }
-        for (size_t k = 0; k < some; k++) {
-            uint64_t q;
-            memcpy(&q, &y[k], 8);
-            float v = x[k];
-            bool fine = fabsf(v) <= 87.0f && !near_middle(q);
-            out[b + k] = fine ? (float)y[k] : v < -104.0f ? 0 : (float)exp(v);
-        }
-    }
-}
-
 /* ---- activations ---- */
-
-#if defined(__AVX512F__)
-enum { CHAINS = 8 }; /* vectors of binary64 that go on side by side: a step waits for the one before */
-
-/* exp of 8 CHAINS values, as exp_row has it where nothing is in doubt. */
-INLINE void
-exp_chains(const float *x, __m512d q[CHAINS])
-{
-#define CHAIN _Pragma("GCC unroll 8") for (int c = 0; c < CHAINS; c++)
-    const __m512d magic = _mm512_set1_pd(0x1.8p52), log2e = _mm512_set1_pd(0x1.71547652b82fep0);
-    const __m512d ln2 = _mm512_set1_pd(-0x1.62e42fefa39efp-1);
-    __m512d v[CHAINS], t[CHAINS], r[CHAINS];
-    __m512i e[CHAINS];
-    CHAIN v[c] = _mm512_cvtps_pd(_mm256_loadu_ps(x + 8 * c));
-    CHAIN t[c] = _mm512_fmadd_pd(v[c], log2e, magic);
-    CHAIN r[c] = _mm512_fmadd_pd(_mm512_sub_pd(t[c], magic), ln2, v[c]);
-    CHAIN e[c] = _mm512_slli_epi64(_mm512_castpd_si512(t[c]), 52);
-    CHAIN q[c] = _mm512_fmadd_pd(_mm512_set1_pd(poly[8]), r[c], _mm512_set1_pd(poly[7]));
-#pragma GCC unroll 8
-    for (int d = 6; d >= 0; d--)
-        CHAIN q[c] = _mm512_fmadd_pd(q[c], r[c], _mm512_set1_pd(poly[d]));
-    CHAIN q[c] = _mm512_castsi512_pd(_mm512_add_epi64(_mm512_castpd_si512(q[c]), e[c]));
-}
-
-/* exp of n values, n a multiple of BLOCK. */
-INLINE void
-exp_blocks(const float *x, float *y, size_t n)
-{
-    const __m512i half = _mm512_set1_epi32((1 << 15) - (1 << 28));
-    const __m512i edge = _mm512_set1_epi32((int)bits(87.0f)), sure = _mm512_set1_epi32(1 << 19);
-    for (size_t b = 0; b < n; b += BLOCK) {
-        __m512i least = _mm512_set1_epi32(-1), far = _mm512_setzero_si512();
-        for (size_t k = b; k < b + BLOCK; k += 8 * CHAINS) {
-            __m512d q[CHAINS];
-            exp_chains(x + k, q);
-            CHAIN _mm256_storeu_ps(y + k + 8 * c, _mm512_cvtpd_ps(q[c]));
-#pragma GCC unroll 4
-            for (int c = 0; c < CHAINS; c += 2) { // what near_middle looks at, of two vectors at once
-                __m512 e = _mm512_castpd_ps(q[c]), o = _mm512_castpd_ps(q[c + 1]);
-                __m512i low = _mm512_castps_si512(_mm512_shuffle_ps(e, o, 0x88));
-                least = _mm512_min_epu32(least, _mm512_slli_epi32(_mm512_add_epi32(low, half), 3));
-                __m512i v = _mm512_loadu_si512(x + k + 8 * c);
-                far = _mm512_max_epu32(far, _mm512_and_si512(v, _mm512_set1_epi32(0x7FFFFFFF)));
-            }
-        }
-        if (_mm512_cmplt_epu32_mask(least, sure) | _mm512_cmpgt_epu32_mask(far, edge))
-            exp_row(x + b, y + b, BLOCK);
-    }
-}
-#undef CHAIN
-#else
-#define exp_blocks exp_row
-#endif
 
 /* `some` values of a row times `mul` plus `add`, each rounded. */
 INLINE void
@@ -610,10 +496,131 @@ soon(const uint8_t *p, const size_t es)
 }
 
 INLINE void
-square(const float *x, float *y, size_t n)
+square(float *y, size_t n)
 {
     LOOP (size_t k = 0; k < n; k++)
-        y[k] = x[k] * x[k];
+        y[k] *= y[k];
+}
+
+/* A part of a row on its way through a function of its values times mul plus add. */
+typedef struct act_part {
+    const void *in;
+    float mul, add;
+    float *y;
+} act_part;
+
+#if defined(__AVX512F__)
+enum { CHAINS = 4 }; /* vectors side by side: a step waits for the one before */
+#define CHAIN _Pragma("GCC unroll 8") for (int c = 0; c < CHAINS; c++)
+
+/* cps_exp_inside, step by step, of n values, whole groups of vectors. Of the arguments the largest of
+ * their bits, doubled, in each lane. */
+INLINE __m512i
+exp_groups(const act_part *p, const bool bf16, const bool scaled, const size_t n)
+{
+    const __m512 mul = _mm512_set1_ps(p->mul), add = _mm512_set1_ps(p->add);
+    const __m512 magic = _mm512_set1_ps(0x1.8p23f);
+    const uint16_t *h = p->in;
+    const float *f = p->in;
+    __m512i most = _mm512_setzero_si512();
+    for (size_t k = 0; k < n; k += 16 * CHAINS) {
+        __m512 x[CHAINS], t[CHAINS], r[CHAINS], q[CHAINS];
+        if (bf16)
+            CHAIN x[c] = even(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)(h + k + 16 * c))));
+        else
+            CHAIN x[c] = _mm512_loadu_ps(f + k + 16 * c);
+        if (scaled)
+            CHAIN x[c] = _mm512_mul_ps(x[c], mul);
+        CHAIN x[c] = _mm512_add_ps(x[c], add);
+        CHAIN most = _mm512_max_epu32(most, _mm512_slli_epi32(_mm512_castps_si512(x[c]), 1));
+        CHAIN t[c] = _mm512_fmadd_ps(x[c], _mm512_set1_ps(CPS_EXP_LOG2E), magic);
+        CHAIN r[c] = _mm512_sub_ps(t[c], magic);
+        CHAIN x[c] = _mm512_fmadd_ps(r[c], _mm512_set1_ps(-CPS_EXP_LN2), x[c]);
+        CHAIN r[c] = _mm512_fmadd_ps(r[c], _mm512_set1_ps(-CPS_EXP_LN2_REST), x[c]);
+        CHAIN q[c] = _mm512_fmadd_ps(_mm512_set1_ps(CPS_EXP_6), r[c], _mm512_set1_ps(CPS_EXP_5));
+        CHAIN q[c] = _mm512_fmadd_ps(q[c], r[c], _mm512_set1_ps(CPS_EXP_4));
+        CHAIN q[c] = _mm512_fmadd_ps(q[c], r[c], _mm512_set1_ps(CPS_EXP_3));
+        CHAIN q[c] = _mm512_fmadd_ps(q[c], r[c], _mm512_set1_ps(CPS_EXP_2));
+        CHAIN q[c] = _mm512_fmadd_ps(q[c], r[c], _mm512_set1_ps(1));
+        CHAIN q[c] = _mm512_fmadd_ps(q[c], r[c], _mm512_set1_ps(1));
+        CHAIN {
+            __m512i whole = _mm512_slli_epi32(_mm512_castps_si512(t[c]), 23);
+            q[c] = _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(q[c]), whole));
+            _mm512_storeu_ps(p->y + k + 16 * c, q[c]);
+        }
+    }
+    return most;
+}
+#undef CHAIN
+
+/* The same of as many values as there are in whole groups; their number, and whether all are inside. */
+INLINE size_t
+exp_whole(const act_part *p, const bool bf16, const size_t n, bool *inside)
+{
+    const size_t whole = n - n % (16 * CHAINS);
+    __m512i most = p->mul == 1 ? exp_groups(p, bf16, false, whole) : exp_groups(p, bf16, true, whole);
+    *inside = !_mm512_cmpgt_epu32_mask(most, _mm512_set1_epi32((int)(bits(CPS_EXP_EDGE) << 1)));
+    return whole;
+}
+#else
+INLINE size_t
+exp_whole(const act_part *p, bool bf16, size_t n, bool *inside)
+{
+    (void)p;
+    (void)bf16;
+    (void)n;
+    *inside = true;
+    return 0;
+}
+#endif
+
+INLINE void
+exp_part(const act_part *p, const bool bf16, const size_t n)
+{
+    const uint16_t *h = p->in;
+    const float *f = p->in;
+    bool inside;
+    size_t done = exp_whole(p, bf16, n, &inside);
+    uint32_t most = inside ? 0 : UINT32_MAX;
+    LOOP (size_t k = done; k < n; k++) {
+        float x = (bf16 ? get_b(h[k]) : f[k]) * p->mul;
+        x = x + p->add;
+        uint32_t size = bits(x) << 1;
+        most = size > most ? size : most;
+        p->y[k] = cps_exp_inside(x);
+    }
+    if (most > bits(CPS_EXP_EDGE) << 1) {
+        for (size_t k = 0; k < n; k++) {
+            float x = (bf16 ? get_b(h[k]) : f[k]) * p->mul;
+            x = x + p->add;
+            if (!(fabsf(x) <= CPS_EXP_EDGE))
+                p->y[k] = cps_exp_beyond(x);
+        }
+    }
+}
+
+static void
+exp_row(const float *in, float *out, size_t n)
+{
+    for (size_t k = 0; k < n; k += BLOCK) { // in and out may be the same
+        float x[BLOCK];
+        act_part p = {.in = x, .mul = 1, .add = -0.0f, .y = out + k};
+        size_t some = n - k < BLOCK ? n - k : BLOCK;
+        memcpy(x, in + k, some * sizeof *x);
+        exp_part(&p, false, some);
+    }
+}
+
+INLINE void
+act_one(wide_act f, const act_part *p, const bool bf16, const size_t n)
+{
+    if (f == WIDE_EXP) {
+        exp_part(p, bf16, n);
+        return;
+    }
+    affine_in(p->in, bf16, p->mul, p->add, p->y, n);
+    if (f == WIDE_SQUARE)
+        square(p->y, n);
 }
 
 /* Blocks of HIGH rows by WIDTH columns, which stay in the first cache. */
@@ -621,7 +628,7 @@ static void
 act(wide_act f, const wide_side *o, const wide_side *a, const float *scale, const float *bias,
     float *acc, unsigned rows, size_t n)
 {
-    float x[HIGH * WIDTH] = {0}, y[HIGH * WIDTH];
+    float y[HIGH * WIDTH];
     size_t es = a->bf16 ? 2 : 4, to_es = o->bf16 ? 2 : 4;
     for (unsigned from = 0; from < rows; from += HIGH) {
         unsigned some = rows - from < HIGH ? rows - from : HIGH;
@@ -629,28 +636,22 @@ act(wide_act f, const wide_side *o, const wide_side *a, const float *scale, cons
             size_t part = n - k < WIDTH ? n - k : WIDTH;
             for (unsigned r = 0; r < some; r++) {
                 const uint8_t *in = a->at + (from + r) * a->pitch + k * es;
-                float mul = scale[from + r], add = bias[from + r];
+                act_part p = {.in = in, .mul = scale[from + r], .add = bias[from + r], .y = y + r * WIDTH};
                 soon(in, a->bf16 ? 2 : 4);
-                if (part == WIDTH)
-                    affine_in(in, a->bf16, mul, add, x + r * WIDTH, WIDTH);
+                if (part < WIDTH)
+                    act_one(f, &p, a->bf16, part);
+                else if (a->bf16)
+                    act_one(f, &p, true, WIDTH);
                 else
-                    affine_in(in, a->bf16, mul, add, x + r * WIDTH, part);
+                    act_one(f, &p, false, WIDTH);
             }
-            if (f == WIDE_EXP)
-                exp_blocks(x, y, (size_t)some * WIDTH);
-            else if (f == WIDE_SQUARE)
-                square(x, y, (size_t)some * WIDTH);
-            else
-                memcpy(y, x, (size_t)some * WIDTH * sizeof *y);
             for (unsigned r = 0; r < some; r++) {
                 uint8_t *to = o->at + (from + r) * o->pitch + k * to_es;
                 soon(to, o->bf16 ? 2 : 4);
-                if (!o->bf16 && part == WIDTH)
-                    memcpy(to, y + r * WIDTH, WIDTH * sizeof *y);
-                else if (!o->bf16)
-                    memcpy(to, y + r * WIDTH, part * sizeof *y);
-                else
+                if (o->bf16)
                     to_bf16(y + r * WIDTH, (uint16_t *)(void *)to, part);
+                else
+                    memcpy(to, y + r * WIDTH, part * sizeof *y);
             }
             wide_side block = {.at = (uint8_t *)y, .pitch = WIDTH * sizeof *y};
             if (acc)
