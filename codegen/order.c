@@ -298,16 +298,20 @@ port_free(const lane *lanes, const job *j, cps_ps at)
 // When a job could start. Of what it waits for and is not placed yet, at best: each starts as
 // soon as its engine is free, and not before it was last seen that it could.
 static cps_ps
-earliest(const order *o, const lane *lanes, const job *j)
+earliest(const order *o, const lane *lanes, job *j)
 {
     cps_ps at = CPS_MAX(lanes[j->engine].free, j->ready);
     if (j->dma)
         at = CPS_MAX(at, lanes[j->engine].queue);
-    for (uint32_t i = 0; j->missing && i < j->nin; i++) {
-        const job *w = &o->jobs[o->ins.data[j->in + i]];
-        if (!w->done)
-            at = CPS_MAX(at, CPS_MAX(lanes[w->engine].free, CPS_MAX(w->ready, w->guess)) +
-                                 w->length);
+    uint32_t *ins = &o->ins.data[j->in];
+    for (uint32_t i = 0; j->missing && i < j->nin;) {
+        const job *w = &o->jobs[ins[i]];
+        if (w->done) { // not to be looked at again
+            ins[i] = ins[--j->nin];
+            continue;
+        }
+        at = CPS_MAX(at, CPS_MAX(lanes[w->engine].free, CPS_MAX(w->ready, w->guess)) + w->length);
+        i++;
     }
     return port_free(lanes, j, at);
 }

@@ -110,7 +110,6 @@ read_sub(cps_tracer *t, const cps_ast_sub *s, cps_vsub *out)
     case CPS_V_RANGE:
     case CPS_V_PIECE:
         *out = (cps_vsub){.kind = CPS_VS_PIECE, .piece = *v.u.piece};
-        out->text = cps_ast_expr_text(cps_tr_arena(t), s->lo);
         return true;
     case CPS_V_SLICE:
         *out = (cps_vsub){.kind = CPS_VS_SLICE,
@@ -142,7 +141,7 @@ cps_cv
 cps_tr_view_value(cps_tracer *t, const cps_view *v)
 {
     cps_view *w = cps_arena_raw(cps_tr_arena(t), sizeof(*w));
-    *w = *v;
+    cps_view_copy(w, v);
     return cps_cv_opaque(CPS_TR_VIEW, w);
 }
 
@@ -166,6 +165,11 @@ cps_tr_index(cps_eval *ev, const cps_ast_index *e, cps_cv base, cps_cv *out)
         if (!read_sub(t, &e->sub[i], &sub[i]))
             return CPS_HOOK_FAIL;
     if (!cps_view_index(&o, v, (int)e->n, sub, t->keep, &bad, &err)) {
+        // Once more, with what stands in the source for the message.
+        for (uint32_t i = 0; i < e->n; i++)
+            if (sub[i].kind == CPS_VS_PIECE)
+                sub[i].text = cps_ast_expr_text(cps_tr_arena(t), e->sub[i].lo);
+        cps_view_index(&o, v, (int)e->n, sub, t->keep, &bad, &err);
         cps_tr_fail(t, bad < (int)e->n ? e->sub[bad].span : e->head.span, &err);
         return CPS_HOOK_FAIL;
     }

@@ -357,7 +357,7 @@ cps_view_index(cps_view *out, const cps_view *v, int n, const cps_vsub *s, cps_a
 {
     int k = 0;
 
-    *out = *v;
+    cps_view_copy(out, v);
     *bad = 0;
     if (n > v->nd) {
         *bad = v->nd;

@@ -15,6 +15,9 @@
 #include "frontend/dsl/eval.h"
 #include "ir/tile.h"
 
+#include <stddef.h>
+#include <string.h>
+
 #define CPS_VIEW_AXES 8
 #define CPS_VIEW_LEVELS 5
 
@@ -37,7 +40,6 @@ struct cps_view {
     cps_space space;
     cps_dtype dtype;
     int nd;
-    cps_vaxis ax[CPS_VIEW_AXES];
     int paxis;    /* axis on the partitions; -1: none left (one partition), or HBM */
     int part;     /* first partition */
     bool all;     /* `[all, n]`: the partition axis stands for any number of rows */
@@ -45,7 +47,15 @@ struct cps_view {
     uint32_t reg; /* register buffer added to off, times reg_step; 0 none */
     int64_t reg_step;
     const cps_view *index; /* [p,1] integer tile in place of the position on axis 0 */
+    cps_vaxis ax[CPS_VIEW_AXES]; /* `nd` of them; the last member, for cps_view_copy */
 };
+
+/* A copy for use as it is, or with fewer axes: those behind `nd` are not copied. */
+static inline void
+cps_view_copy(cps_view *to, const cps_view *v)
+{
+    memcpy(to, v, offsetof(cps_view, ax) + (size_t)v->nd * sizeof *v->ax);
+}
 
 typedef struct cps_view_err {
     cps_code code;

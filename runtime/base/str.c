@@ -307,12 +307,6 @@ cps_parse_int(const char *s, size_t n, int64_t *out)
 // ---- comparing ----
 
 bool
-cps_streq(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
-bool
 cps_has_suffix(const char *s, const char *suffix)
 {
     size_t n = strlen(s), k = strlen(suffix);

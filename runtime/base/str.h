@@ -4,6 +4,8 @@
 
 #include "runtime/base/arena.h"
 
+#include <string.h>
+
 /* A growable byte buffer on the heap; always NUL-terminated once something was put in. */
 typedef struct cps_buf {
     char *data;
@@ -28,7 +30,12 @@ bool cps_parse_double(const char *s, size_t n, double *out);
 /* Decimal or 0x, optional sign, '_' between digits. False on overflow of int64 or junk. */
 bool cps_parse_int(const char *s, size_t n, int64_t *out);
 
-bool cps_streq(const char *a, const char *b); /* both may be NULL */
+/* Both may be NULL. Most names differ in their first letter. */
+static inline bool
+cps_streq(const char *a, const char *b)
+{
+    return a == b || (a && b && *a == *b && strcmp(a, b) == 0);
+}
 bool cps_has_suffix(const char *s, const char *suffix);
 /* Levenshtein distance up to a cut of 3 (4 = farther): for "did you mean". */
 int cps_edit_distance(const char *a, const char *b);

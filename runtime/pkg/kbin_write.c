@@ -64,9 +64,12 @@ write_places(const cps_kbin *k, cps_jsonw *w)
     cps_symtab *t = cps_symtab_create();
     cps_sym last = 0;
     for (int e = 0; e < CPS_ENGINES; e++) {
+        const char *before = NULL; // mostly the same one
         for (uint32_t i = 0; i < k->stream[e].locs.n; i++) {
-            if (k->stream[e].locs.data[i].file)
-                last = CPS_MAX(last, cps_sym_intern(t, k->stream[e].locs.data[i].file));
+            const char *file = k->stream[e].locs.data[i].file;
+            if (file && file != before)
+                last = CPS_MAX(last, cps_sym_intern(t, file));
+            before = file;
         }
     }
     cps_jsonw_key(w, "sources");
