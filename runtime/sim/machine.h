@@ -754,7 +754,7 @@ void sync_reset(cps_sim *s);
 /* ---- race.c ---- */
 vclock vc_join(cps_sim *s, vclock a, vclock b);
 vclock vc_with(cps_sim *s, vclock a, unsigned comp, uint32_t v);
-/* The two at once: what `b` knows, and `n` components from `comp` on. */
+/* The two at once, where something is learnt: what `b` knows, and `n` components from `comp` on. */
 vclock vc_learn(cps_sim *s, vclock a, vclock b, unsigned comp, const uint32_t *value, unsigned n);
 void race_access(cps_sim *s, const rect *r, bool write, const insn *by, vclock vc, bool seq);
 /* A read of the sequencer that must follow what was written, and that others need not wait for: what they

@@ -44,6 +44,9 @@ typedef struct reset {
     uint32_t pos;
     int32_t value;
     uint8_t engine;
+    uint8_t gone_of;     /* chain of `gone`: updates that it wipes out for sure, once they were */
+    uint32_t gone_round; /* counted, in this round (from 1) */
+    uint32_t gone;
     uint32_t *issued; /* per chain: updates issued before it in this run */
 } reset;
 
@@ -53,6 +56,7 @@ typedef struct psem {
     unsigned nup;
     CPS_VEC(reset) resets;
     uint32_t now;
+    uint32_t at;   /* where the last wait of a lone chain ended */
     int64_t value;
     bool used;
     bool live; /* used so far in this walk: before that it is zero, and a clear does nothing */
@@ -151,6 +155,14 @@ known_to(const chain *c, unsigned cc, uint32_t n, vclock vc)
     return lo;
 }
 
+/* Whether an update of chain `cc` follows the wait at `pos` of engine `e`. */
+static bool
+behind(const upd *x, unsigned cc, unsigned e, uint32_t pos)
+{
+    bool own = cc < 2 * CPS_ENGINES && cc / 2 == e;
+    return own ? x->pos >= pos : x->before[2 * e] >= pos;
+}
+
 /* Updates of a chain that do not follow the wait at `pos` of engine `e`: a prefix. */
 static uint32_t
 not_behind(const chain *c, unsigned cc, uint32_t n, unsigned e, uint32_t pos)
@@ -158,9 +170,7 @@ not_behind(const chain *c, unsigned cc, uint32_t n, unsigned e, uint32_t pos)
     uint32_t lo = 0, hi = n;
     while (lo < hi) {
         uint32_t mid = (lo + hi) / 2;
-        const upd *x = &c->u.data[mid];
-        bool own = cc < 2 * CPS_ENGINES && cc / 2 == e;
-        if (own ? x->pos >= pos : x->before[2 * e] >= pos)
+        if (behind(&c->u.data[mid], cc, e, pos))
             hi = mid;
         else
             lo = mid + 1;
@@ -187,15 +197,36 @@ typedef struct span_ {
     int64_t base;
 } span_;
 
+static uint32_t
+possible(const prover *p, const chain *k)
+{
+    return p->round ? k->u.n : k->now;
+}
+
+/* Updates of chain c that a clear has wiped out for sure. All of them came before it in the walk, so
+ * those of a round do not change once it was passed. */
+static uint32_t
+wiped(const prover *p, const psem *m, reset *r, unsigned c)
+{
+    if (!r)
+        return 0;
+    if (r->gone_round != p->round + 1 || r->gone_of != c) {
+        r->gone = known_to(&m->chain[c], c, possible(p, &m->chain[c]), r->vc);
+        r->gone_round = p->round + 1;
+        r->gone_of = (uint8_t)c;
+    }
+    return r->gone;
+}
+
 static void
-span_of(const prover *p, const psem *m, const reset *r, unsigned e, uint32_t pos, span_ *x)
+span_of(const prover *p, const psem *m, reset *r, unsigned e, uint32_t pos, span_ *x)
 {
     x->base = r ? r->value : 0;
     for (unsigned j = 0; j < m->nup; j++) {
         unsigned c = m->up[j];
         const chain *k = &m->chain[c];
-        uint32_t n = p->round ? k->u.n : k->now;
-        x->a[c] = r ? known_to(k, c, n, r->vc) : 0;
+        uint32_t n = possible(p, k);
+        x->a[c] = wiped(p, m, r, c);
         x->b[c] = p->round ? not_behind(k, c, n, e, pos) : n;
         x->b[c] = CPS_MAX(x->a[c], x->b[c]);
     }
@@ -241,7 +272,7 @@ learn(prover *p, engine *e, unsigned c, const upd *u)
 }
 
 /* The latest clear that the waiter knows of. */
-static const reset *
+static reset *
 last_reset(const psem *m, const engine *e, uint32_t pos, uint32_t *at)
 {
     for (uint32_t k = m->now; k-- > 0;)
@@ -253,12 +284,64 @@ last_reset(const psem *m, const engine *e, uint32_t pos, uint32_t *at)
     return NULL;
 }
 
+/* The first update from `a` on, of those issued, that a rise to at least `v` can do without: all
+ * before it must have happened. Waits mostly ask for a little more than the one before: the search
+ * goes out from where that ended. */
+static uint32_t
+needed(const chain *k, uint32_t a, uint32_t from, int64_t base, int64_t v)
+{
+    int64_t want = v - base + sum_to(k, a); // first i with sum_to(i) >= want
+    uint32_t lo = a, hi = k->now, step = 1;
+    if (from > lo && from < hi) {
+        if (sum_to(k, from) < want)
+            lo = from + 1;
+        else
+            hi = from;
+    }
+    if (lo == a) {
+        for (; hi > lo + step && sum_to(k, hi - step) >= want; step *= 2)
+            hi -= step;
+        if (hi > lo + step)
+            lo = hi - step + 1;
+    } else {
+        for (; lo + step < hi && sum_to(k, lo + step) < want; step *= 2)
+            lo += step + 1;
+        hi = CPS_MIN(hi, lo + step);
+    }
+    while (lo < hi) {
+        uint32_t mid = (lo + hi) / 2;
+        if (sum_to(k, mid) < want)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* rose, where one engine alone raises the semaphore, as nearly always. */
+static void
+rose_alone(prover *p, engine *e, psem *m, reset *r, uint32_t pos, int64_t v)
+{
+    unsigned c = m->up[0];
+    const chain *k = &m->chain[c];
+    uint32_t a = wiped(p, m, r, c), lo = a < k->now ? needed(k, a, m->at, r ? r->value : 0, v) : a;
+    m->at = lo;
+    if (p->round && lo > a && behind(&k->u.data[lo - 1], c, e->id, pos))
+        lo = CPS_MIN(lo, CPS_MAX(a, not_behind(k, c, k->u.n, e->id, pos)));
+    if (lo > a && !past(e->vc, c, &k->u.data[lo - 1]))
+        learn(p, e, c, &k->u.data[lo - 1]);
+}
+
 /* A wait for a value of at least `v` has passed. */
 static void
 rose(prover *p, engine *e, psem *m, int64_t v)
 {
     uint32_t pos = p->pos[e->id], at;
-    const reset *r = last_reset(m, e, pos, &at);
+    reset *r = last_reset(m, e, pos, &at);
+    if (m->nup == 1 && m->up[0] < 2 * CPS_ENGINES) {
+        rose_alone(p, e, m, r, pos, v);
+        return;
+    }
     span_ x;
     span_of(p, m, r, e->id, pos, &x);
     for (unsigned j = 0; j < m->nup; j++) {
@@ -283,7 +366,7 @@ fell(prover *p, engine *e, psem *m, int64_t v)
 {
     uint32_t pos = p->pos[e->id], at;
     for (;;) {
-        const reset *r = last_reset(m, e, pos, &at);
+        reset *r = last_reset(m, e, pos, &at);
         int64_t low = r ? r->value : 0;
         for (unsigned j = 0; j < m->nup; j++) {
             unsigned c = m->up[j];
@@ -310,7 +393,7 @@ static void
 settled(prover *p, engine *e, const psem *m, uint32_t pos, bool equal, int64_t v)
 {
     uint32_t at;
-    const reset *r = last_reset(m, e, pos, &at);
+    reset *r = last_reset(m, e, pos, &at);
     uint32_t next = r ? at + 1 : 0;
     if (next < m->resets.n) { // later ones follow it
         const reset *z = &m->resets.data[next];

@@ -67,16 +67,9 @@ vc_with(cps_sim *s, vclock a, unsigned comp, uint32_t value)
 vclock
 vc_learn(cps_sim *s, vclock a, vclock b, unsigned comp, const uint32_t *value, unsigned n)
 {
-    bool more = false;
+    uint32_t *restrict v = cps_arena_raw(s->clocks ? s->clocks : s->run_arena, sizeof *v * s->nclock);
     for (uint32_t i = 0; i < s->nclock; i++)
-        more |= b[i] > a[i];
-    for (unsigned k = 0; k < n; k++)
-        more |= value[k] > a[comp + k];
-    if (!more)
-        return a;
-    uint32_t *v = vc_copy(s, a);
-    for (uint32_t i = 0; i < s->nclock; i++)
-        v[i] = CPS_MAX(v[i], b[i]);
+        v[i] = CPS_MAX(a[i], b[i]);
     for (unsigned k = 0; k < n; k++)
         v[comp + k] = CPS_MAX(v[comp + k], value[k]);
     return v;

@@ -42,20 +42,24 @@ reach(const rows *o, int nd)
     return n;
 }
 
-/* Takes the outermost dimension as rows. False: it has none, or a row is not all in one place. */
+/* Takes the outermost dimension as rows, or as `n` equal parts of them: a matrix without gaps is one
+ * run. False: there are none, or a row is not all in one place. */
 static bool
-take_rows(const cps_sim *s, const side *x, rows *o)
+take_rows(const cps_sim *s, const side *x, int64_t n, rows *o)
 {
     squeeze(x, o);
-    int out = o->nd - 1;
-    int64_t row = reach(o, out), all = reach(o, o->nd);
-    space sp;
-    if (out < 1 || row < 1 || all < 1)
-        return false;
     o->chip = addr_is_chip(x->addr);
-    o->n = o->size[out];
-    o->apart = o->step[out];
-    o->nd = out;
+    int out = o->nd - 1;
+    int64_t all = reach(o, o->nd), each = out ? o->step[out] : 1;
+    o->n = n ? n : o->size[out];
+    if ((out == 0 && !n) || all < 1 || o->size[out] % o->n)
+        return false;
+    o->size[out] /= o->n;
+    o->apart = each * o->size[out];
+    if (out && o->size[out] == 1)
+        o->nd = out;
+    int64_t row = reach(o, o->nd);
+    space sp;
     o->r = (rect){.run = o->size[0]};
     if (!addr_resolve(s, x->addr, (uint64_t)(o->chip ? row : all), &sp, &o->r.var, &o->r.base))
         return false;
@@ -93,8 +97,10 @@ uint32_t
 ring_shares(const cps_sim *s, const item *it, int64_t fs, int64_t ts, dma_share *out, int64_t *descs)
 {
     rows f, t;
-    if (!take_rows(s, &it->from, &f) || !take_rows(s, &it->to, &t) || !(f.chip || t.chip) || f.n != t.n ||
-        f.size[0] % fs || t.size[0] % ts)
+    // The partitions say how many rows there are.
+    bool to = addr_is_chip(it->to.addr);
+    if (!take_rows(s, to ? &it->to : &it->from, 0, to ? &t : &f) || !(to ? t : f).chip ||
+        !take_rows(s, to ? &it->from : &it->to, (to ? t : f).n, to ? &f : &t) || f.size[0] % fs || t.size[0] % ts)
         return 0;
     int64_t nf = f.size[0] / fs, nt = t.size[0] / ts; // elements of a row
     for (int d = 1; d < f.nd; d++)

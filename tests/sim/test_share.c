@@ -64,6 +64,10 @@ random_side(cps_rng *r, const cps_sim *s, bool chip, int64_t n, int64_t parts, i
         x.step[x.nd] = chip ? CPS_SBUF_STRIDE : row + (cps_rng_below(r, 2) ? (int64_t)cps_rng_below(r, 100) : 0);
         x.size[x.nd++] = n;
     }
+    if (!chip && cps_rng_below(r, 3) == 0) // a matrix without gaps, or some of its rows
+        x = cps_rng_below(r, 2) ? (side){.nd = 1, .size = {n * parts * run * es}, .step = {1}}
+                                : (side){.nd = 2, .size = {parts * run * es / 2, 2 * n},
+                                         .step = {1, parts * run * es / 2 + 8}};
     if (chip) {
         int64_t part = (int64_t)cps_rng_below(r, (uint32_t)(LANES - n + 1)) + !cps_rng_below(r, 60);
         int64_t room = (int64_t)s->sbuf_bytes - row + 1;
