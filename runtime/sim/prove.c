@@ -894,6 +894,44 @@ stuck(prover *p)
     }
 }
 
+/* A walk that hands accesses to the race finder. */
+static bool
+last_walk(prover *p, cps_diags *d)
+{
+    cps_sim *s = p->s;
+    cps_diags *said = s->d;
+    for (uint32_t k = 0; k < s->vars.n; k++)
+        s->vars.data[k].unwritten = !p->written[k] && !s->vars.data[k].shared;
+    p->last = true;
+    s->d = d;
+    bool ends = walk(p);
+    s->d = said;
+    for (uint32_t k = 0; k < s->vars.n; k++)
+        s->vars.data[k].unwritten = false;
+    return ends;
+}
+
+/* Mostly the claims of the first round hold, so the round that finds that out looks for races too,
+ * and is the last when it finds none. Else it counts as a round like any other. */
+static bool
+guess_last(prover *p, cps_diags *quiet, bool *ends)
+{
+    cps_sim *s = p->s;
+    const char *live = p->open_live;
+    uint64_t before = p->steps;
+    p->round++;
+    *ends = last_walk(p, quiet);
+    if (*ends && !p->changed && s->rep.races == 0) {
+        p->steps += p->steps - before; // as if it had been walked once more
+        return true;
+    }
+    p->last = false;
+    p->open_live = live;
+    s->rep.races = 0;
+    race_reset(s);
+    return false;
+}
+
 /* All runs that go one way at every branch. Whether there is one is not known where values from
  * memory decide twice: such a path is proved or left open. */
 static void
@@ -922,6 +960,7 @@ prove_path(cps_sim *s, forks *f, cps_diags *quiet, cps_proof *out)
     bool ends = p->nchains <= CHAINS_MAX && walk(p);
     if (p->nchains > CHAINS_MAX)
         undecided(p, NULL, "too many queues");
+    bool done = ends && !s->log && guess_last(p, quiet, &ends);
     while (ends && (p->round == 0 || p->changed)) {
         p->round++;
         p->changed = false;
@@ -929,15 +968,9 @@ prove_path(cps_sim *s, forks *f, cps_diags *quiet, cps_proof *out)
     }
     if (ends) {
         p->round++;
-        p->last = true;
-        for (uint32_t k = 0; k < s->vars.n; k++)
-            s->vars.data[k].unwritten = !p->written[k] && !s->vars.data[k].shared;
         bool sure = !p->approx && f->nchoices < 2; // what fails, fails in some run
-        s->d = sure ? d : quiet;
-        ends = walk(p);
-        s->d = d;
-        for (uint32_t k = 0; k < s->vars.n; k++)
-            s->vars.data[k].unwritten = false;
+        if (!done)
+            ends = last_walk(p, sure ? d : quiet);
         for (unsigned k = 0; k < SEMS; k++)
             if (p->sem[k].used)
                 clears_settled(p, &p->sem[k]);
