@@ -56,6 +56,7 @@ load_drop(cps_sim *s)
     memset(&s->queues, 0, sizeof s->queues);
     memset(&s->blocks, 0, sizeof s->blocks);
     memset(&s->heap, 0, sizeof s->heap);
+    s->alike = (cps_isa_seen){0};
     s->rec = NULL;
     s->sbuf_cells = s->psum_cells = NULL;
     for (int e = 0; e < CPS_ENGINES; e++) {
@@ -177,14 +178,13 @@ load_stream(cps_sim *s, int e)
     memcpy(code, st->code.data, (size_t)n * sizeof *code);
     relocate(s, e, n, code);
     // where a line of the host's cache begins
-    uint8_t *room = cps_arena_alloc(s->load_arena, (size_t)n * sizeof(insn) + _Alignof(insn));
+    uint8_t *room = cps_arena_raw(s->load_arena, (size_t)n * sizeof(insn) + _Alignof(insn));
     en->code = (insn *)(void *)(room + (0 - (uintptr_t)room) % _Alignof(insn));
     en->n = n;
     bool ok = true;
     for (uint32_t i = 0; i < n; i++) {
         insn *x = &en->code[i];
-        x->index = i;
-        x->core = (uint16_t)s->core;
+        *x = (insn){.index = i, .core = (uint16_t)s->core};
         if (!s->verified && !cps_isa_verify(&st->code.data[i], s->k->gen, (cps_engine)e, s->d, CPS_NOSPAN)) {
             const cps_kloc *at = st->locs.n ? &st->locs.data[i] : NULL;
             cps_note(s->d, CPS_NOSPAN, "this is %s[%u]%s%s", cps_engine_name((cps_engine)e), i,
@@ -300,6 +300,7 @@ cps_sim_load(cps_sim *s, const cps_kbin *k, cps_diags *d)
     if (ok && k->gen != s->t->gen)
         ok = load_fail(s, NULL, CPS_E8201, "kernel '%s' is for %s (%s), the machine is %s",
                        k->name, k->target, cps_gen_name(k->gen), s->t->name);
+    cps_isa_seen_init(&s->alike, s->load_arena);
     ok = ok && load_vars(s) && load_blocks(s);
     for (int e = 0; ok && e < CPS_ENGINES; e++)
         ok = load_stream(s, e);

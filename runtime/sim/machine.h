@@ -5,6 +5,7 @@
 
 #include "runtime/base/map.h"
 #include "codegen/isa/desc.h"
+#include "codegen/isa/seen.h"
 #include "codegen/isa/text.h"
 #include "runtime/sim/mm.h"
 #include "runtime/sim/sim.h"
@@ -168,8 +169,8 @@ struct insn {
     seq_op seq;
     tile *tile;   /* as the loops of tile.c take it; NULL: not found to be one */
     /* What its semantics look at. */
-    opnd op[MAX_OPNDS];
-    scalar sc[MAX_SCALARS];
+    opnd *op;   /* MAX_OPNDS of them */
+    scalar *sc; /* MAX_SCALARS */
     cps_ap pat; /* DATA4D */
     block *block; /* triggers */
     exchange *xc; /* exchanges with other logical cores */
@@ -557,6 +558,7 @@ struct cps_sim {
     bool verified; /* what is loaded has passed cps_isa_verify */
     cps_sim_report rep;
     model model[CPS_INSNS];
+    cps_isa_seen alike; /* proofs: the datapath instruction prepared first of those alike */
 
     const wide_loops *wide; /* loops of this processor */
     uint32_t sbuf_bytes; /* of a partition */

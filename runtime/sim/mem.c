@@ -248,6 +248,16 @@ opnd_rect(const opnd *o)
     int64_t lane = o->psum ? CPS_PSUM_STRIDE : CPS_SBUF_STRIDE;
     rect r = {
         .space = o->psum ? SP_PSUM : SP_SBUF, .base = o->part * lane + o->byte, .run = o->es};
+    if (o->flat && o->rows && (int64_t)o->count * o->es < lane) { // what rect_close makes of it
+        r.run = (int64_t)o->count * o->es;
+        r.nd = o->rows > 1;
+        r.step[0] = r.nd ? lane : 0;
+        r.num[0] = r.nd ? o->rows : 0;
+        r.lo = r.base;
+        r.hi = r.base + r.run + (o->rows - 1) * lane;
+        r.dense = true;
+        return r;
+    }
     for (unsigned d = 0; d < o->nd; d++) {
         r.step[r.nd] = (int64_t)o->step[d] * o->es;
         r.num[r.nd++] = o->num[d];

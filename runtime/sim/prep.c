@@ -335,11 +335,32 @@ prep_sync(insn *i)
                cps_isa_get(b, CPS_F_CTRL_ES_sem_update_value));
 }
 
+/* A proof looks at what an instruction touches, not at what it does: those that differ in the sync
+ * band alone share their operands. */
+static bool
+prep_alike(cps_sim *s, engine *e, insn *i, const cps_bundle *b)
+{
+    const insn *like = (const insn *)(uintptr_t)*cps_isa_seen_at(&s->alike, b, e->id);
+    if (!like)
+        return false;
+    uint32_t index = i->index;
+    *i = *like;
+    i->index = index;
+    i->b = *b;
+    i->sy = (sync){.nwait = 0};
+    prep_sync(i);
+    return true;
+}
+
 bool
 prep_insn(cps_sim *s, engine *e, insn *i, const cps_bundle *b)
 {
+    if (s->proof && prep_alike(s, e, i, b))
+        return true;
     i->engine = e->id;
     i->b = *b;
+    i->op = cps_new_array(s->load_arena, opnd, MAX_OPNDS);
+    i->sc = cps_new_array(s->load_arena, scalar, MAX_SCALARS);
     i->id = (uint16_t)cps_isa_find(b->b[0], s->k->gen);
     if (i->id == CPS_INSN_NONE)
         return load_fail(s, NULL, CPS_E8202, "%s[%u]: opcode 0x%02x is no instruction of %s",
@@ -356,5 +377,9 @@ prep_insn(cps_sim *s, engine *e, insn *i, const cps_bundle *b)
         return false;
     if (!s->proof) // which holds whatever the times
         cps_timing(s->t, (cps_engine)e->id, b, &i->cost);
-    return !i->sem->prepare || i->sem->prepare(s, i);
+    if (i->sem->prepare && !i->sem->prepare(s, i))
+        return false;
+    if (s->proof && i->data)
+        *cps_isa_seen_at(&s->alike, b, e->id) = (uintptr_t)i;
+    return true;
 }

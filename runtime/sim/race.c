@@ -450,7 +450,7 @@ access_cells(cps_sim *s, const rect *r, bool write, who *w)
 static void
 tick(cps_sim *s)
 {
-    if (++s->since_min >= 256) {
+    if (++s->since_min >= 64) {
         s->since_min = 0;
         update_min(s);
     }
