@@ -18,74 +18,9 @@
  * when one run ends and every semaphore is used the same way in all runs: each clear is ordered
  * with each update and each wait of its semaphore, and a wait for equality cannot be overshot.
  * Waits for events or for small values are left undecided. */
-#include "runtime/sim/prove.h"
+#include "runtime/sim/prove_state.h"
 
-enum { CHAINS_MAX = 2 * CPS_ENGINES + 64, STEPS_MAX = 1 << 24 };
-
-/* One update of a semaphore. Chains of engines come in pairs: at operand read, at completion;
- * inside a chain updates happen in order. */
-typedef struct upd {
-    vclock vc;       /* of its issuer, this round */
-    vclock before;   /* the same, last round: the claims in force */
-    uint32_t pos;    /* of its issuer in its engine; of a transfer: its number in its queue */
-    uint32_t rd, wr; /* what it tells of its engine: reads, writes done */
-    int32_t share;
-    int64_t up, shares; /* sums over the chain, this one included */
-} upd;
-
-typedef struct chain {
-    CPS_VEC(upd) u;
-    uint32_t now; /* issued so far in this round */
-} chain;
-
-/* A clear, or a write of a value. */
-typedef struct reset {
-    vclock vc, before;
-    uint32_t pos;
-    int32_t value;
-    uint8_t engine;
-    uint8_t gone_of;     /* chain of `gone`: updates that it wipes out for sure, once they were */
-    uint32_t gone_round; /* counted, in this round (from 1) */
-    uint32_t gone;
-    uint32_t *issued; /* per chain: updates issued before it in this run */
-} reset;
-
-typedef struct psem {
-    chain *chain;
-    uint8_t *up; /* chains that have updates, ascending */
-    unsigned nup;
-    CPS_VEC(reset) resets;
-    uint32_t now;
-    uint32_t at;   /* where the last wait of a lone chain ended */
-    int64_t value;
-    bool used;
-    bool live; /* used so far in this walk: before that it is zero, and a clear does nothing */
-} psem;
-
-struct prover {
-    cps_sim *s;
-    psem sem[SEMS];
-    unsigned nchains;
-    unsigned round; /* 0: what one run suggests */
-    bool changed;   /* some claim was taken back */
-    bool last;      /* hand accesses to the race finder */
-    uint32_t pos[CPS_ENGINES];
-    uint64_t known[CPS_ENGINES]; /* registers with a known value */
-    uint64_t steps;
-    uint32_t transfers[64];
-    CPS_VEC(vclock) waits[CPS_ENGINES]; /* clocks after waiting, in order, of the last round */
-    uint32_t nwaits[CPS_ENGINES];
-    const char *open; /* why it stays undecided, or NULL */
-    const insn *open_at;
-    const char *open_live; /* the same of deadlock freedom alone */
-    forks *forks;          /* the path that is followed */
-    CPS_VEC(block *) *submitted; /* per queue: in order, of the first round; the others do the same */
-    bool *written;               /* per variable: something on this path may write it */
-    cps_arena *clocks[2];        /* of this round and of the one before */
-    bool approx;           /* some access stands for more bytes than it may touch */
-};
-
-typedef struct prover prover;
+enum { STEPS_MAX = 1 << 24 };
 
 static void
 undecided(prover *p, const insn *i, const char *why)
@@ -94,325 +29,6 @@ undecided(prover *p, const insn *i, const char *why)
         p->open = why;
         p->open_at = i;
     }
-}
-
-static void
-unlive(prover *p, const char *why)
-{
-    if (!p->open_live)
-        p->open_live = why;
-}
-
-/* ---- order ---- */
-
-/* Whether a clock is past an update. */
-static bool
-past(vclock vc, unsigned c, const upd *u)
-{
-    if (c >= 2 * CPS_ENGINES)
-        return vc[c] >= u->pos;
-    unsigned e = c / 2;
-    return vc[2 * e] >= u->rd && (c % 2 == 0 || vc[2 * e + 1] >= u->wr);
-}
-
-/* Whether update `x` of chain `cx` cannot happen before update `u` of chain `cu`. */
-static bool
-follows(const upd *x, unsigned cx, const upd *u, unsigned cu)
-{
-    if (cx < 2 * CPS_ENGINES && cx / 2 == cu / 2 && cu < 2 * CPS_ENGINES && x->pos >= u->pos)
-        return cx % 2 == 1 ||
-               cu % 2 == 0; // completion follows completion and read, read only read
-    return past(x->before, cu, u);
-}
-
-/* Updates of a chain up to `n` that do not follow `u`: a prefix. */
-static uint32_t
-not_after(const chain *c, unsigned cc, uint32_t n, const upd *u, unsigned cu)
-{
-    uint32_t lo = 0, hi = n;
-    while (lo < hi) {
-        uint32_t mid = (lo + hi) / 2;
-        if (follows(&c->u.data[mid], cc, u, cu))
-            hi = mid;
-        else
-            lo = mid + 1;
-    }
-    return lo;
-}
-
-/* Updates of a chain up to `n` that clock `vc` is past: a prefix. */
-static uint32_t
-known_to(const chain *c, unsigned cc, uint32_t n, vclock vc)
-{
-    uint32_t lo = 0, hi = n;
-    while (lo < hi) {
-        uint32_t mid = (lo + hi) / 2;
-        if (past(vc, cc, &c->u.data[mid]))
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
-/* Whether an update of chain `cc` follows the wait at `pos` of engine `e`. */
-static bool
-behind(const upd *x, unsigned cc, unsigned e, uint32_t pos)
-{
-    bool own = cc < 2 * CPS_ENGINES && cc / 2 == e;
-    return own ? x->pos >= pos : x->before[2 * e] >= pos;
-}
-
-/* Updates of a chain that do not follow the wait at `pos` of engine `e`: a prefix. */
-static uint32_t
-not_behind(const chain *c, unsigned cc, uint32_t n, unsigned e, uint32_t pos)
-{
-    uint32_t lo = 0, hi = n;
-    while (lo < hi) {
-        uint32_t mid = (lo + hi) / 2;
-        if (behind(&c->u.data[mid], cc, e, pos))
-            hi = mid;
-        else
-            lo = mid + 1;
-    }
-    return lo;
-}
-
-static int64_t
-sum_to(const chain *c, uint32_t n)
-{
-    return n ? c->u.data[n - 1].up : 0;
-}
-
-static bool
-reset_known(vclock vc, const reset *r, unsigned e, uint32_t pos)
-{
-    return r->engine == e ? r->pos < pos : vc[2 * r->engine] >= r->pos;
-}
-
-/* What a wait can count with: per chain, updates from `a` (wiped out before) to `b` (not behind
- * the wait). In the first round only what was issued so far is taken for possible. */
-typedef struct span_ {
-    uint32_t a[CHAINS_MAX], b[CHAINS_MAX];
-    int64_t base;
-} span_;
-
-static uint32_t
-possible(const prover *p, const chain *k)
-{
-    return p->round ? k->u.n : k->now;
-}
-
-/* Updates of chain c that a clear has wiped out for sure. All of them came before it in the walk, so
- * those of a round do not change once it was passed. */
-static uint32_t
-wiped(const prover *p, const psem *m, reset *r, unsigned c)
-{
-    if (!r)
-        return 0;
-    if (r->gone_round != p->round + 1 || r->gone_of != c) {
-        r->gone = known_to(&m->chain[c], c, possible(p, &m->chain[c]), r->vc);
-        r->gone_round = p->round + 1;
-        r->gone_of = (uint8_t)c;
-    }
-    return r->gone;
-}
-
-static void
-span_of(const prover *p, const psem *m, reset *r, unsigned e, uint32_t pos, span_ *x)
-{
-    x->base = r ? r->value : 0;
-    for (unsigned j = 0; j < m->nup; j++) {
-        unsigned c = m->up[j];
-        const chain *k = &m->chain[c];
-        uint32_t n = possible(p, k);
-        x->a[c] = wiped(p, m, r, c);
-        x->b[c] = p->round ? not_behind(k, c, n, e, pos) : n;
-        x->b[c] = CPS_MAX(x->a[c], x->b[c]);
-    }
-}
-
-/* The highest value that can be there without update i of chain c. */
-static int64_t
-without(const psem *m, const span_ *x, unsigned c, uint32_t i)
-{
-    const upd *u = &m->chain[c].u.data[i];
-    int64_t sum = x->base;
-    for (unsigned j = 0; j < m->nup; j++) {
-        unsigned k = m->up[j];
-        const chain *h = &m->chain[k];
-        if (x->b[k] == x->a[k])
-            continue;
-        uint32_t n;
-        if (k == c && c >= 2 * CPS_ENGINES) {
-            // One DMA engine has not done this transfer, nor later ones of its queue: a share
-            // of each is missing at least. Those issued after it was known complete cannot be
-            // there.
-            n = not_after(h, k, x->b[k], u, c);
-            n = CPS_MAX(n, i + 1);
-            n = CPS_MIN(n, x->b[k]);
-            const upd *z = &h->u.data[n - 1];
-            sum += z->up - sum_to(h, x->a[k]) - (z->shares - (u->shares - u->share));
-            continue;
-        }
-        n = k == c ? i : CPS_MIN(x->b[k], not_after(h, k, x->b[k], u, c));
-        if (n > x->a[k])
-            sum += sum_to(h, n) - sum_to(h, x->a[k]);
-    }
-    return sum;
-}
-
-static void
-learn(prover *p, engine *e, unsigned c, const upd *u)
-{
-    if (c >= 2 * CPS_ENGINES)
-        e->vc = vc_learn(p->s, e->vc, u->vc, c, &u->pos, 1);
-    else
-        e->vc = vc_learn(p->s, e->vc, u->vc, c & ~1u, (const uint32_t[]){u->rd, u->wr}, 2);
-}
-
-/* The latest clear that the waiter knows of. */
-static reset *
-last_reset(const psem *m, const engine *e, uint32_t pos, uint32_t *at)
-{
-    for (uint32_t k = m->now; k-- > 0;)
-        if (reset_known(e->vc, &m->resets.data[k], e->id, pos)) {
-            *at = k;
-            return &m->resets.data[k];
-        }
-    *at = UINT32_MAX;
-    return NULL;
-}
-
-/* The first update from `a` on, of those issued, that a rise to at least `v` can do without: all
- * before it must have happened. Waits mostly ask for a little more than the one before: the search
- * goes out from where that ended. */
-static uint32_t
-needed(const chain *k, uint32_t a, uint32_t from, int64_t base, int64_t v)
-{
-    int64_t want = v - base + sum_to(k, a); // first i with sum_to(i) >= want
-    uint32_t lo = a, hi = k->now, step = 1;
-    if (from > lo && from < hi) {
-        if (sum_to(k, from) < want)
-            lo = from + 1;
-        else
-            hi = from;
-    }
-    if (lo == a) {
-        for (; hi > lo + step && sum_to(k, hi - step) >= want; step *= 2)
-            hi -= step;
-        if (hi > lo + step)
-            lo = hi - step + 1;
-    } else {
-        for (; lo + step < hi && sum_to(k, lo + step) < want; step *= 2)
-            lo += step + 1;
-        hi = CPS_MIN(hi, lo + step);
-    }
-    while (lo < hi) {
-        uint32_t mid = (lo + hi) / 2;
-        if (sum_to(k, mid) < want)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
-/* rose, where one engine alone raises the semaphore, as nearly always. */
-static void
-rose_alone(prover *p, engine *e, psem *m, reset *r, uint32_t pos, int64_t v)
-{
-    unsigned c = m->up[0];
-    const chain *k = &m->chain[c];
-    uint32_t a = wiped(p, m, r, c), lo = a < k->now ? needed(k, a, m->at, r ? r->value : 0, v) : a;
-    m->at = lo;
-    if (p->round && lo > a && behind(&k->u.data[lo - 1], c, e->id, pos))
-        lo = CPS_MIN(lo, CPS_MAX(a, not_behind(k, c, k->u.n, e->id, pos)));
-    if (lo > a && !past(e->vc, c, &k->u.data[lo - 1]))
-        learn(p, e, c, &k->u.data[lo - 1]);
-}
-
-/* A wait for a value of at least `v` has passed. */
-static void
-rose(prover *p, engine *e, psem *m, int64_t v)
-{
-    uint32_t pos = p->pos[e->id], at;
-    reset *r = last_reset(m, e, pos, &at);
-    if (m->nup == 1 && m->up[0] < 2 * CPS_ENGINES) {
-        rose_alone(p, e, m, r, pos, v);
-        return;
-    }
-    span_ x;
-    span_of(p, m, r, e->id, pos, &x);
-    for (unsigned j = 0; j < m->nup; j++) {
-        unsigned c = m->up[j];
-        uint32_t first = x.a[c], lo = first, hi = CPS_MIN(x.b[c], m->chain[c].now);
-        // along a chain, leaving out a later update leaves more to reach v with
-        while (lo < hi) {
-            uint32_t mid = (lo + hi) / 2;
-            if (without(m, &x, c, mid) < v)
-                lo = mid + 1;
-            else
-                hi = mid;
-        }
-        if (lo > first && !past(e->vc, c, &m->chain[c].u.data[lo - 1]))
-            learn(p, e, c, &m->chain[c].u.data[lo - 1]);
-    }
-}
-
-/* A wait for a value of at most `v` has passed: without the next clear it would be higher. */
-static void
-fell(prover *p, engine *e, psem *m, int64_t v)
-{
-    uint32_t pos = p->pos[e->id], at;
-    for (;;) {
-        reset *r = last_reset(m, e, pos, &at);
-        int64_t low = r ? r->value : 0;
-        for (unsigned j = 0; j < m->nup; j++) {
-            unsigned c = m->up[j];
-            const chain *k = &m->chain[c];
-            uint32_t gone = r ? known_to(k, c, k->now, r->vc) : 0;
-            // what may have been wiped out already does not count for sure
-            uint32_t sure = known_to(k, c, k->now, e->vc);
-            if (sure > gone)
-                low += sum_to(k, sure) - sum_to(k, gone);
-        }
-        uint32_t next = r ? at + 1 : 0;
-        if (low <= v || next >= m->now)
-            return;
-        const reset *z = &m->resets.data[next];
-        e->vc = vc_join(p->s, e->vc, z->vc);
-        e->vc = vc_with(p->s, e->vc, 2u * z->engine, z->pos);
-        if (z->engine == e->id)
-            return;
-    }
-}
-
-/* No other order of the run can change what this wait sees. */
-static void
-settled(prover *p, engine *e, const psem *m, uint32_t pos, bool equal, int64_t v)
-{
-    uint32_t at;
-    reset *r = last_reset(m, e, pos, &at);
-    uint32_t next = r ? at + 1 : 0;
-    if (next < m->resets.n) { // later ones follow it
-        const reset *z = &m->resets.data[next];
-        if (z->engine == e->id ? z->pos <= pos : z->before[2 * e->id] < pos) {
-            unlive(p, "a semaphore is cleared while somebody may wait for it");
-            return;
-        }
-    }
-    if (!equal)
-        return;
-    span_ x;
-    span_of(p, m, r, e->id, pos, &x);
-    int64_t most = x.base;
-    for (unsigned j = 0; j < m->nup; j++) {
-        unsigned c = m->up[j];
-        most += sum_to(&m->chain[c], x.b[c]) - sum_to(&m->chain[c], x.a[c]);
-    }
-    if (most > v)
-        unlive(p, "a wait for equality may be overshot");
 }
 
 /* ---- semaphores ---- */
@@ -449,7 +65,7 @@ add_update(prover *p, unsigned sem, unsigned c, upd u, int64_t amount)
     u.up = (last ? last->up : 0) + CPS_MAX(amount, 0);
     u.shares = (last ? last->shares : 0) + u.share;
     if (amount < 0)
-        unlive(p, "a semaphore is counted down");
+        prove_unlive(p, "a semaphore is counted down");
     if (p->round == 0) {
         u.before = u.vc;
         if (!k->u.n)
@@ -488,27 +104,6 @@ add_reset(prover *p, engine *e, unsigned sem, int32_t value)
         m->resets.data[m->now].vc = e->vc;
     }
     m->now++;
-}
-
-/* Whether each clear of a semaphore is ordered with all its updates. */
-static void
-clears_settled(prover *p, const psem *m)
-{
-    for (uint32_t k = 0; k < m->resets.n; k++) {
-        const reset *r = &m->resets.data[k];
-        for (unsigned c = 0; c < p->nchains; c++) {
-            const chain *h = &m->chain[c];
-            uint32_t n = r->issued[c];
-            if (known_to(h, c, n, r->vc) < n)
-                unlive(p, "a semaphore may be raised while it is cleared");
-            if (n < h->u.n) {
-                const upd *x = &h->u.data[n];
-                bool own = c < 2 * CPS_ENGINES && c / 2 == r->engine;
-                if (!own && x->vc[2 * r->engine] < r->pos)
-                    unlive(p, "a semaphore may be raised while it is cleared");
-            }
-        }
-    }
 }
 
 static bool
@@ -563,13 +158,13 @@ pass(prover *p, engine *e, const insn *i)
                   mode == CPS_WAIT_SEM_GT_IMM;
         bool down = mode == CPS_WAIT_SEM_EQ_IMM || !up;
         if (down)
-            fell(p, e, m, mode == CPS_WAIT_SEM_LT_IMM ? v - 1 : v);
+            prove_fell(p, e, m, mode == CPS_WAIT_SEM_LT_IMM ? v - 1 : v);
         if (up)
-            rose(p, e, m, mode == CPS_WAIT_SEM_GT_IMM ? v + 1 : v);
+            prove_rose(p, e, m, mode == CPS_WAIT_SEM_GT_IMM ? v + 1 : v);
         if (p->last && !up)
-            unlive(p, "a wait for a small value");
+            prove_unlive(p, "a wait for a small value");
         else if (p->last)
-            settled(p, e, m, p->pos[e->id], mode == CPS_WAIT_SEM_EQ_IMM, v);
+            prove_settled(p, e, m, p->pos[e->id], mode == CPS_WAIT_SEM_EQ_IMM, v);
     }
     if (!i->sy.nwait)
         return;
@@ -973,7 +568,7 @@ prove_path(cps_sim *s, forks *f, cps_diags *quiet, cps_proof *out)
             ends = last_walk(p, sure ? d : quiet);
         for (unsigned k = 0; k < SEMS; k++)
             if (p->sem[k].used)
-                clears_settled(p, &p->sem[k]);
+                prove_clears(p, &p->sem[k]);
         out->races = s->rep.races == 0 ? CPS_PROOF_HOLDS
                      : sure            ? CPS_PROOF_FAILS
                                        : CPS_PROOF_OPEN;

@@ -1,0 +1,84 @@
+/* The state of a proof, and what a wait makes sure of (prove_wait.c). */
+#ifndef CPS_SIM_PROVE_STATE_H
+#define CPS_SIM_PROVE_STATE_H
+
+#include "runtime/sim/prove.h"
+
+enum { CHAINS_MAX = 2 * CPS_ENGINES + 64 };
+
+/* One update of a semaphore. Chains of engines come in pairs: at operand read, at completion;
+ * inside a chain updates happen in order. */
+typedef struct upd {
+    vclock vc;       /* of its issuer, this round */
+    vclock before;   /* the same, last round: the claims in force */
+    uint32_t pos;    /* of its issuer in its engine; of a transfer: its number in its queue */
+    uint32_t rd, wr; /* what it tells of its engine: reads, writes done */
+    int32_t share;
+    int64_t up, shares; /* sums over the chain, this one included */
+} upd;
+
+typedef struct chain {
+    CPS_VEC(upd) u;
+    uint32_t now; /* issued so far in this round */
+} chain;
+
+/* A clear, or a write of a value. */
+typedef struct reset {
+    vclock vc, before;
+    uint32_t pos;
+    int32_t value;
+    uint8_t engine;
+    uint8_t gone_of;     /* chain of `gone`: updates that it wipes out for sure, once they were */
+    uint32_t gone_round; /* counted, in this round (from 1) */
+    uint32_t gone;
+    uint32_t *issued; /* per chain: updates issued before it in this run */
+} reset;
+
+typedef struct psem {
+    chain *chain;
+    uint8_t *up; /* chains that have updates, ascending */
+    unsigned nup;
+    CPS_VEC(reset) resets;
+    uint32_t now;
+    uint32_t at;   /* where the last wait of a lone chain ended */
+    int64_t value;
+    bool used;
+    bool live; /* used so far in this walk: before that it is zero, and a clear does nothing */
+} psem;
+
+struct prover {
+    cps_sim *s;
+    psem sem[SEMS];
+    unsigned nchains;
+    unsigned round; /* 0: what one run suggests */
+    bool changed;   /* some claim was taken back */
+    bool last;      /* hand accesses to the race finder */
+    uint32_t pos[CPS_ENGINES];
+    uint64_t known[CPS_ENGINES]; /* registers with a known value */
+    uint64_t steps;
+    uint32_t transfers[64];
+    CPS_VEC(vclock) waits[CPS_ENGINES]; /* clocks after waiting, in order, of the last round */
+    uint32_t nwaits[CPS_ENGINES];
+    const char *open; /* why it stays undecided, or NULL */
+    const insn *open_at;
+    const char *open_live; /* the same of deadlock freedom alone */
+    forks *forks;          /* the path that is followed */
+    CPS_VEC(block *) *submitted; /* per queue: in order, of the first round; the others do the same */
+    bool *written;               /* per variable: something on this path may write it */
+    cps_arena *clocks[2];        /* of this round and of the one before */
+    bool approx;           /* some access stands for more bytes than it may touch */
+};
+
+typedef struct prover prover;
+
+/* Deadlock freedom stays open. */
+void prove_unlive(prover *p, const char *why);
+/* A wait of engine `e` for a value of at least `v`, of at most `v`, has passed: it knows more. */
+void prove_rose(prover *p, engine *e, psem *m, int64_t v);
+void prove_fell(prover *p, engine *e, psem *m, int64_t v);
+/* Whether no other order of the run can change what this wait sees; if not, prove_unlive. */
+void prove_settled(prover *p, engine *e, const psem *m, uint32_t pos, bool equal, int64_t v);
+/* The same of a semaphore's clears and updates. */
+void prove_clears(prover *p, const psem *m);
+
+#endif
