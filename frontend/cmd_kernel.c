@@ -6,6 +6,7 @@
 #include "frontend/compile.h"
 #include "frontend/depfile.h"
 #include "frontend/execute.h"
+#include "frontend/expand.h"
 #include "frontend/inputs.h"
 #include "frontend/model.h"
 #include "frontend/neff.h"
@@ -98,6 +99,8 @@ show(cps_cli *c)
     const char *name = c->args.n > 1 ? c->args.data[1] : "", *file = NULL;
     if (!r)
         return cps_cli_failed(c);
+    if (cps_cli_has(c, CPS_OPT_EXPAND))
+        return cps_kernel_expand(c, name);
     for (unsigned j = 0; !file && j < r->leaves(r->self); j++) {
         cps_leafinfo leaf;
         if (r->leaf(r->self, j, &leaf) && !strcmp(leaf.name, name))

@@ -91,6 +91,12 @@ source_of(const cps_diags *d, uint32_t file)
     return file ? &d->src.data[file - 1] : NULL;
 }
 
+unsigned
+cps_diags_sources(const cps_diags *d)
+{
+    return d->src.n;
+}
+
 const char *
 cps_diags_source_name(const cps_diags *d, uint32_t file)
 {

@@ -42,6 +42,7 @@ uint32_t cps_diags_source(cps_diags *d, const char *name, const char *text, size
  * `number` counts from 1. 0 once no more errors are kept, so a flood of them holds no memory. */
 uint32_t cps_diags_line(cps_diags *d, const char *name, uint32_t number, const char *text,
                         size_t n);
+unsigned cps_diags_sources(const cps_diags *d); /* registered so far, numbered from 1 */
 const char *cps_diags_source_name(const cps_diags *d, uint32_t file);
 const char *cps_diags_source_text(const cps_diags *d, uint32_t file, size_t *n);
 /* 1-based line and column (in bytes) of a position. */

@@ -59,6 +59,52 @@ for opt in ("--dims=A=1", "--dtype=bf16", "--attr=a=1", "--with=b", "--leaf=l", 
     said(copse("compile", MODEL, *DIMS, "-o", f"{TMP}/x", opt), 2, "E1104", "is none")
 
 
+# ---- what each line becomes ----
+
+import re
+ROW = re.compile(r"^      \|     (pe|act|pool|dve|sp)\s+(\S+)\s+x (\d+)\s+\d+(?: to \d+)? cycles?$")
+
+
+def expanded(*args):
+    r = copse("kernel", "show", *args, "--expand")
+    said(r, 0)
+    out, line, temps = {}, 0, {}
+    for s in r.stdout.decode().splitlines():
+        m = ROW.match(s)
+        if m:
+            out[line, m[1], m[2]] = int(m[3])
+        elif s.startswith("      |     temporary "):
+            temps.setdefault(line, []).append(s.split("temporary ")[1])
+        elif not s.startswith("//"):
+            line = int(s[:5])
+    return r.stdout.decode(), out, temps
+
+
+call = ["--dims", "T=300,N=700"]
+text, rows, temps = expanded("softmax_rows", *call)
+listing = copse("kernel", "run", "softmax", "--leaf", "softmax_rows", *call, "--emit", "asm").stdout.decode()
+want, engine = {}, ""
+for s in listing.splitlines():
+    m = re.match(r"// ---- (\w+): ", s)
+    engine = m[1] if m else engine
+    m = re.match(r"(\S+).*// \d+ leaves/softmax.cps:(\d+):", s)
+    if m:
+        want[int(m[2]), engine, m[1]] = want.get((int(m[2]), engine, m[1]), 0) + 1
+check(rows == want != {}, f"the rows are those of the listing: {rows} {want}")
+check("softmax(x bf16[300,700])" in text and any("sbuf bf16[128, 700]" in t for t in temps.get(18, [])), f"the staged result: {temps}")
+for (line, *_), n in rows.items():  # the source stands above its rows
+    check(f"\n{line:5} | " in text, f"line {line}")
+check("(x bf16[128,4096])" in expanded("softmax_rows")[0], "without dims it is the leaf's first case")
+check(copse("kernel", "show", "softmax", "--expand", "--dims", "T=8,N=8").stdout.startswith(b"// leaf softmax_"), "of an operator the leaf it gets")
+leaves = [x["name"] for o in json.loads(copse("kernel", "list", "--json").stdout) for x in o["leaves"]]
+for name in leaves[::7] + ["attention_turned"]:
+    check(len(expanded(name)[1]) > 0, f"{name} becomes nothing")
+check(len(expanded("plus_rows", "-I", plus)[1]) == 3, "a leaf of one's own")
+said(copse("kernel", "show", "nothing", "--expand"), 1, "E1106")
+said(copse("kernel", "show", "softmax", "--expand"), 1, "E2310")
+said(copse("kernel", "show", "softmax_rows", "--expand", "--target", "host"), 2, "E1104")
+said(copse("kernel", "show", "softmax_rows", "--expand", "--dims", "T=1,N=99999999"), 5, "E1108")
+
 # ---- what was read ----
 
 def rule(path):
