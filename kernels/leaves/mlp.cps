@@ -2,6 +2,9 @@
 use "reference/act.cps";
 use "leaves/matmul.cps";
 
+// How much longer rows of so many bytes take than rows of 2 KiB: a descriptor costs as much.
+fn short(n) { return 2048.0 / min(2048, n); }
+
 leaf mlp_tokens for mlp on trn1, trn2, trn3 {
     where x.dtype in {bf16, fp16, fp32} && w_gate.dtype == x.dtype && w_up.dtype == x.dtype && w_down.dtype == x.dtype
         : "all operands must share bf16, fp16 or fp32";
@@ -22,7 +25,7 @@ leaf mlp_tokens for mlp on trn1, trn2, trn3 {
     where base + down + 4 * ceil_div(H, 128) * min(IB, I) * size <= sbuf.partition
         : "a block of tokens and its hidden activations must stay on chip";
     cost pe: T * 3 * H * I / (128 * 128) * target.pe_passes(x.dtype) + ceil_div(T, TB) * 3 * H * I / 128,
-         hbm: bytes(x) + bytes(y) + ceil_div(T, TB) * (bytes(w_gate) + bytes(w_up) + bytes(w_down));
+         hbm: bytes(x) + bytes(y) + ceil_div(T, TB) * ((bytes(w_gate) + bytes(w_up)) * short(min(IB, I) * size) + bytes(w_down) * short(NB * size));
     tolerance x.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
     cases (T: 128, H: 256, I: 512), (T: 1, H: 384, I: 1000), (T: 130, H: 200, I: 136), (T: 520, H: 130, I: 70, dtype: fp32), (T: 1, H: 1, I: 1, act: Act.gelu),
           (T: 300, H: 1100, I: 300);
@@ -109,4 +112,76 @@ leaf mlp_few for mlp on trn1, trn2, trn3 {
             y[:, q] <- o;
         }
     }
+}
+
+// y = x w where a strip of MB row tiles of x, turned, stands on chip and w streams past in rows of NB columns, as
+// matmul_banks does it for many rows; `gated`: times the elements of `gate`.
+fn strips(y, x, w, act, MB, WB, S, gated, gate) {
+    let (M, K, N) = (x.shape[0], x.shape[1], w.shape[1]);
+    let (NB, KB) = (columns(MB, N, x.dtype), 8 / bytes(x.dtype));
+    for mb in tiles(M, MB * 128) across cores {
+        sbuf xt[K by 128, mb]: x.dtype bufs S;
+        for nb in tiles(N, NB) {
+            psum acc[128, ceil_div(mb.size, 128), NB / 512, 512]: fp32 bufs banks(x.dtype) * 512 / (MB * NB);
+            for kb in tiles(K, KB * 128) {
+                if (nb.first) { load_strip(xt, x, mb, kb); }
+                sbuf ws[kb by 128, nb]: w.dtype bufs WB <- w[kb, nb];
+                for m in tiles(mb, 128), n in tiles(nb, 512), k in tiles(kb, 128) {
+                    acc[0:m.size, m.index, n.index, 0:n.size] += xt[k, m]' @ ws[k, n];
+                }
+            }
+            for m in tiles(mb, 128) {
+                sbuf o[m, nb]: y.dtype bufs 3;
+                if (gated) { sbuf g[m, nb] bufs 2 <- gate[m, nb]; }
+                for n in tiles(nb, 512) {
+                    let a = acc[0:m.size, m.index, n.index, 0:n.size];
+                    if (gated) { o[m, n] = g[m, n] * a; }       // DVE tensor_tensor, one operand in PSUM
+                    else { o[m, n] = apply(act, a); }           // ACT, or a copy
+                }
+                y[m, nb] <- o;
+            }
+        }
+    }
+}
+
+// PSUM banks that accumulate: rows that the PE turns need two.
+fn banks(t) { return bytes(t) == 2 && target.dma_transpose ? 8 : 6; }
+fn columns(MB, N, t) { return min(banks(t) / MB * 512, round_up(N, 512)); }
+// Bytes of a partition that `strips` holds.
+fn strips_bytes(M, K, N, MB, WB, S, t) {
+    let NB = columns(MB, N, t);
+    return S * ceil_div(K, 128) * min(MB * 128, M) * bytes(t) + (8 / bytes(t)) * WB * NB * bytes(t) + 5 * NB * bytes(t)
+           + (banks(t) == 8 ? 0 : 3 * 8 * 128) + 2048;
+}
+
+// Row tiles of a strip: the more, the less often the weights are read.
+fn tall(M, K, N, t) {
+    let most = M / cores <= 256 ? 2 : banks(t) / 2;
+    return strips_bytes(M, K, N, most, 3, 2, t) <= sbuf.partition ? most : strips_bytes(M, K, N, 2, 3, 1, t) <= sbuf.partition ? 2 : 1;
+}
+
+// Many tokens: three products one after the other, the hidden activations in memory between them. They are read back while
+// the PE computes, and no weight waits for a block of tokens that has no room.
+leaf mlp_products for mlp on trn1, trn2, trn3 {
+    where T > 128 : "fewer tokens have leaves that keep them on chip";
+    where x.dtype in {bf16, fp16, fp32} && w_gate.dtype == x.dtype && w_up.dtype == x.dtype && w_down.dtype == x.dtype
+        : "all operands must share bf16, fp16 or fp32";
+    let size = bytes(x.dtype);
+    param MB in {1, 2, 3, 4} = tall(T, H, I, x.dtype);          // row tiles of a strip of the first products
+    param MD in {1, 2, 3, 4} = tall(T, I, H, x.dtype);          // and of the last
+    param WB in {2, 3, 4} = 3;                                  // loads of weights in flight
+    let SB = strips_bytes(T, H, I, MB, WB, 2, x.dtype) <= sbuf.partition ? 2 : 1;
+    let SD = strips_bytes(T, I, H, MD, WB, 2, x.dtype) <= sbuf.partition ? 2 : 1;
+    where strips_bytes(T, H, I, MB, WB, SB, x.dtype) <= sbuf.partition : "a strip of 128*MB rows of x must fit one partition";
+    where strips_bytes(T, I, H, MD, WB, SD, x.dtype) <= sbuf.partition : "a strip of 128*MD hidden rows must fit one partition";
+    cost pe: T * 3 * H * I / (128 * 128) * target.pe_passes(x.dtype) + 3 * 16384,
+         hbm: 2 * bytes(x) + bytes(y) + 4 * T * I * size + ceil_div(T, MB * 128) * (bytes(w_gate) + bytes(w_up)) + ceil_div(T, MD * 128) * bytes(w_down);
+    tolerance x.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
+    cases (T: 130, H: 200, I: 136), (T: 520, H: 130, I: 700, dtype: fp32), (T: 300, H: 640, I: 1100, act: Act.gelu), (T: 513, H: 129, I: 1, dtype: fp16);
+
+    hbm g[T, I]: x.dtype;
+    hbm h[T, I]: x.dtype;
+    strips(g, x, w_gate, act, MB, WB, SB, false, 0);
+    strips(h, x, w_up, Act.none, MB, WB, SB, true, g);
+    strips(y, h, w_down, Act.none, MD, WB, SD, false, 0);
 }
