@@ -24,7 +24,7 @@ leaf mlp_tokens for mlp on trn1, trn2, trn3 {
                                   : base + down + 4 * ceil_div(H, 128) * min(256, I) * size <= sbuf.partition ? 256 : 128;  // hidden columns of a load
     where base + down + 4 * ceil_div(H, 128) * min(IB, I) * size <= sbuf.partition
         : "a block of tokens and its hidden activations must stay on chip";
-    cost pe: T * 3 * H * I / (128 * 128) * target.pe_passes(x.dtype) + ceil_div(T, TB) * 3 * H * I / 128,
+    cost pe: T * 3 * H * I / (128 * 128) * target.pe_passes(x.dtype) + ceil_div(T, TB) * 3 * H * I / 2048,
          hbm: bytes(x) + bytes(y) + ceil_div(T, TB) * ((bytes(w_gate) + bytes(w_up)) * short(min(IB, I) * size) + bytes(w_down) * short(NB * size));
     tolerance x.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
     cases (T: 128, H: 256, I: 512), (T: 1, H: 384, I: 1000), (T: 130, H: 200, I: 136), (T: 520, H: 130, I: 70, dtype: fp32), (T: 1, H: 1, I: 1, act: Act.gelu),
