@@ -92,14 +92,17 @@ leaf matmul_banks for matmul on trn1, trn2, trn3 {
     let wide = M <= 128 ? 1 : M <= 256 ? 2 : direct ? 4 : 3;
     param MB in {1, 2, 3, 4} = wide;                            // row tiles of a strip
     param WB in {2, 3, 4, 6} = 4;                               // loads of w in flight
-    param XB in {3, 4} = 3;                                     // loads of rows of x that turn on the PE
     param OB in {3, 4} = 3;                                     // finished rows on their way out
     let NT = min(N, round_up(ceil_div(N, ceil_div(N, 512)), 2));    // equal columns: a narrow last tile would cost as much
     let side = min((direct ? 8 : 6) / MB, ceil_div(N, NT));     // banks of a row tile; two serve transposes
     let NB = min(side * NT, N);
     let KB = max(1, (M <= 128 ? 2 : 8) / size);                 // k tiles of a load: about 1 MiB
     let folds = ceil_div(K, 128);
-    let rest = 2 * folds * min(MB * 128, M) * size + (OB + 2) * NB * bytes(y.dtype) + (few ? K : direct ? 0 : XB * KB * 128) * size + 2048;
+    let fixed = 2 * folds * min(MB * 128, M) * size + (OB + 2) * NB * bytes(y.dtype) + (few ? K : 0) * size + 2048;
+    let slot = few || direct ? 0 : KB * 128 * size;
+    let room = sbuf.partition - fixed - 4 * slot;               // a fourth must not take the room of w
+    param XB in {3, 4} = size == 2 && (room >= folds * N * size || room + slot < folds * N * size && room >= WB * KB * NB * size) ? 4 : 3;    // loads of rows of x that turn on the PE
+    let rest = fixed + XB * slot;
     let keep = M > MB * 128 && rest + folds * N * size <= sbuf.partition;   // w stays on chip
     where rest + (keep ? folds * N : WB * KB * NB) * size <= sbuf.partition : "two strips of 128*MB rows of x must fit one partition beside w";
 

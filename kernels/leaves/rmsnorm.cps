@@ -3,7 +3,9 @@
 leaf rmsnorm_rows for rmsnorm on trn1, trn2, trn3 {             // one pass: the row tile stays on chip
     where x.dtype in {bf16, fp16, fp32} : "x must be bf16, fp16 or fp32";
     param bufs_x in 2..4 = 3;                                   // how far loads run ahead
-    param bufs_y in {2, 3, 4} = 2;                              // rows of y on their way out
+    let size = bytes(y.dtype);
+    let third = H * (bufs_x * bytes(x.dtype) + 5 * size + bytes(gamma.dtype) + 4) + 256 <= sbuf.partition && (target.gen >= 3 || H <= 4096);
+    param bufs_y in {2, 3, 4} = third ? 3 : 2;                  // rows of y on their way out
     where H * (bufs_x * bytes(x.dtype) + (bufs_y + 2) * bytes(y.dtype) + bytes(gamma.dtype) + 4) + 256 <= sbuf.partition
         : "the rows of x and y, gamma, the norm and the squares must fit one partition";
     let turns = bytes(y.dtype) == 2 ? 1 : 2;                    // cycles of a tensor_tensor element

@@ -8,13 +8,16 @@ leaf rmsnorm_matmul_banks for rmsnorm_matmul on trn1, trn2, trn3 {
     let direct = size == 2 && target.dma_transpose;
     param MB in {1, 2, 3, 4} = M <= 128 ? 1 : M <= 256 ? 2 : direct ? 4 : 3;    // row tiles of a strip
     param WB in {2, 3, 4, 6} = 4;                               // loads of w in flight
-    param XB in {3, 4} = 3;                                     // loads of rows of x that turn on the PE
     let NT = min(N, round_up(ceil_div(N, ceil_div(N, 512)), 2));    // equal columns
     let side = min((direct ? 8 : 6) / MB, ceil_div(N, NT));     // banks of a row tile; two serve transposes
     let NB = min(side * NT, N);
     let KB = 8 / size;                                          // k tiles of a load
     let folds = ceil_div(K, 128);
-    let rest = (2 * folds * min(MB * 128, M) + 2 * K) * size + 5 * NB * bytes(y.dtype) + (direct ? 0 : XB * KB * 128 * size) + folds * 4 + 2048;
+    let fixed = (2 * folds * min(MB * 128, M) + 2 * K) * size + 5 * NB * bytes(y.dtype) + folds * 4 + 2048;
+    let slot = direct ? 0 : KB * 128 * size;
+    let room = sbuf.partition - fixed - 4 * slot;               // a fourth must not take the room of w
+    param XB in {3, 4} = size == 2 && (room >= folds * N * size || room + slot < folds * N * size && room >= WB * KB * NB * size) ? 4 : 3;    // loads of rows of x that turn on the PE
+    let rest = fixed + XB * slot;
     let keep = M > MB * 128 && rest + folds * N * size <= sbuf.partition;   // w stays on chip
     where rest + (keep ? folds * N : WB * KB * NB) * size <= sbuf.partition : "two strips of 128*MB rows of x and two rows of x must fit one partition beside w";
 

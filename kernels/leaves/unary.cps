@@ -31,7 +31,7 @@ leaf unary_rows for unary on trn1, trn2, trn3 {
 
 leaf gelu_rows for gelu on trn1, trn2, trn3 {
     where x.dtype in {bf16, fp16, fp32} : "x must be bf16, fp16 or fp32";
-    param C in {512, 1024, 2048, 4096} = 2048;
+    param C in {512, 1024, 2048, 4096} = T * N >= 12288 * P ? 4096 : 2048;    // a few tiles at least, else as long as they get
     cost act: ceil_div(T * N, P), hbm: bytes(x) + bytes(y);
     tolerance x.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
     cases (T: 128, N: 1536), (T: 3, N: 5), (T: 257, N: 2101, approximate: true), (T: 1, N: 1000, dtype: fp32);
@@ -46,7 +46,7 @@ leaf gelu_rows for gelu on trn1, trn2, trn3 {
 
 leaf silu_rows for silu on trn1, trn2, trn3 {
     where x.dtype in {bf16, fp16, fp32} : "x must be bf16, fp16 or fp32";
-    param C in {512, 1024, 2048, 4096} = 2048;
+    param C in {512, 1024, 2048, 4096} = T * N >= 12288 * P ? 4096 : 2048;    // a few tiles at least, else as long as they get
     cost act: ceil_div(T * N, P), hbm: bytes(x) + bytes(y);
     tolerance x.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
     cases (T: 128, N: 1536), (T: 3, N: 5), (T: 257, N: 2101, dtype: fp16);
