@@ -29,6 +29,17 @@ fn turn_heads(dst, rows, heads, pack, d, n) {
     }
 }
 
+// The same for rows that lie turned in HBM already: src is [d, all heads, n]. Head h goes below head h - 1 of its group.
+fn load_turned(dst, src, heads, n, pack) {
+    let d = src.axis(0).size;
+    if (pack == 1) { dst <- src[:, heads, n]; }
+    else {
+        for g in 0..min(pack, heads.size) {
+            dst[ds(g * d, d), 0:ceil_div(heads.size - g, pack), :] <- src[:, heads.start + g:heads.end:pack, n];
+        }
+    }
+}
+
 // p[i, j] = queries of head h times keys j of its key head.
 fn scores(p, qt, h, kt, kv, j, pack, d) {
     if (pack > 1) {
@@ -45,6 +56,8 @@ fn hide(z, i, j, causal, window) {
 }
 
 leaf attention_rows for attention on trn1, trn2, trn3 {
+    layout q: [B, Sq, d] or [B, d, Sq];
+    layout k: [Bkv, Skv, d] or [Bkv, d, Skv];
     where q.dtype in {bf16, fp16, fp32} && k.dtype == q.dtype && v.dtype == q.dtype : "q, k and v must share bf16, fp16 or fp32";
     where d >= 2 && d <= 256 : "the head dimension must be 2 to 256";
     where B % Bkv == 0 : "query heads must be whole groups of key heads";
@@ -60,8 +73,9 @@ leaf attention_rows for attention on trn1, trn2, trn3 {
     let work = Skv * (8 + 5 * size) + 1024;
     where each + work <= sbuf.partition * 7 / 8 : "keys, values and one row of scores must stay on chip";
     let pairs = B * Sq * (causal ? min(Sq, Skv) * 0.5 : Skv);
-    let idle = size == 4 && Skv > 1024 && !causal ? 1.1 : 1.0;  // PE in fp32 waits for long rows to end
-    cost pe: pairs * (2 * ceil_div(d, 128) + 1) / 128 * target.pe_passes(q.dtype) * idle, act: 2 * pairs / 128, dve: 2 * pairs / 128,
+    let blocks = ceil_div(B, Skv <= 256 ? min(4, 512 / Skv) : 1) * ceil_div(Sq, 128);    // one step after the other in each
+    let idle = size == 4 && Skv > 1024 && !causal && B * Sq <= 16384 ? 1.1 : 1.0;  // PE in fp32 waits for long rows to end
+    cost pe: pairs * (2 * ceil_div(d, 128) + 1) / 128 * target.pe_passes(q.dtype) * idle, act: 2 * pairs / 128 + blocks * 1200, dve: 2 * pairs / 128,
          hbm: bytes(q) + bytes(o) + bytes(k) + bytes(v);
     tolerance q.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
     cases (B: 12, Bkv: 12, Sq: 128, Skv: 128, d: 32, Bm: 1, with: "mask", scale: 0.17), (B: 8, Bkv: 2, Sq: 256, Skv: 256, d: 64, causal: true),
@@ -79,12 +93,15 @@ leaf attention_rows for attention on trn1, trn2, trn3 {
     for kb in tiles(Bkv, KG) across cores {
         let NH = kb.size * G;
         let h0 = kb.start * G;
-        sbuf kr[Skv by 128, kb.size, d]: k.dtype bufs 1 <- k.view("b s d -> s b d")[:, kb, :];
         sbuf va[Skv by 128, kb.size, d + 1]: v.dtype bufs 2;
         va[:, :, 0:d] <- v.view("b s d -> s b d")[:, kb, :];
         va[:, :, d:d + 1] = 1.0;
         sbuf kt[pack * d by 128, ceil_div(kb.size, pack), Skv]: k.dtype bufs 2;
-        turn_heads(kt, kr, kb.size, pack, d, Skv);
+        if (k.order == 1) { load_turned(kt, k.view("b s d -> d b s"), kb, 0..Skv, pack); }
+        else {
+            sbuf kr[Skv by 128, kb.size, d]: k.dtype bufs 1 <- k.view("b s d -> s b d")[:, kb, :];
+            turn_heads(kt, kr, kb.size, pack, d, Skv);
+        }
         if (present(sink)) { sbuf sk[all, NH]: fp32 bufs 3 <- sink[ds(h0, NH)]; }
         if (present(mask)) {                                    // the rows of these heads, on every partition
             let m0 = h0 / (B / Bm);
@@ -94,9 +111,12 @@ leaf attention_rows for attention on trn1, trn2, trn3 {
         for i in tiles(Sq, 128) {
             let live = visible(i, Skv, causal, window);
             let n = live.size;
-            sbuf qr[i, NH, d]: q.dtype bufs 2 <- qs[i, ds(h0, NH), :];
             sbuf qt[pack * d by 128, ceil_div(NH, pack), i]: q.dtype bufs 2;
-            turn_heads(qt, qr, NH, pack, d, i);
+            if (q.order == 1) { load_turned(qt, q.view("b s d -> d b s"), h0..h0 + NH, i, pack); }
+            else {
+                sbuf qr[i, NH, d]: q.dtype bufs 2 <- qs[i, ds(h0, NH), :];
+                turn_heads(qt, qr, NH, pack, d, i);
+            }
             sbuf ot[i, NH, d]: o.dtype bufs 2;
             for hb in tiles(NH, HB) pipelined {
                 let nh = hb.size;
@@ -161,6 +181,8 @@ leaf attention_rows for attention on trn1, trn2, trn3 {
 
 // Rows of scores too long for one partition: keys in sections, with a running maximum, sum and output per query.
 leaf attention_stream for attention on trn1, trn2, trn3 {
+    layout q: [B, Sq, d] or [B, d, Sq];
+    layout k: [Bkv, Skv, d] or [Bkv, d, Skv];
     where q.dtype in {bf16, fp16, fp32} && k.dtype == q.dtype && v.dtype == q.dtype : "q, k and v must share bf16, fp16 or fp32";
     where d >= 2 && d <= 256 : "the head dimension must be 2 to 256";
     where B % Bkv == 0 : "query heads must be whole groups of key heads";
@@ -178,7 +200,7 @@ leaf attention_stream for attention on trn1, trn2, trn3 {
           + G * (d + QB * ceil_div(d, 128)) * size * 2 + SEC * (4 * ZB + 4 * size) + (present(mask) ? 8 * SEC : 0) + 2048 <= sbuf.partition * 7 / 8
         : "a section of keys and values and the state of a block of queries must stay on chip";
     let pairs = B * Sq * (causal ? min(Sq, Skv) * 0.5 : Skv);
-    cost pe: pairs * (2 * ceil_div(d, 128) + 1) / 128 * target.pe_passes(q.dtype), act: 2 * pairs / 128, dve: 3 * pairs / 128,
+    cost pe: pairs * (2 * ceil_div(d, 128) + 1) / 128 * target.pe_passes(q.dtype), act: 2 * pairs / 128 + B * ceil_div(Sq, 128) * ceil_div(Skv, SEC) * 1200, dve: 3 * pairs / 128,
          hbm: bytes(q) + bytes(o) + ceil_div(Sq, QB) * (bytes(k) + bytes(v)) * (causal ? min(Sq, Skv) : Skv) / Skv;
     tolerance q.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
     cases (B: 2, Bkv: 1, Sq: 300, Skv: 1300, d: 64), (B: 1, Bkv: 1, Sq: 700, Skv: 700, d: 32, causal: true, with: "sink"),
@@ -186,9 +208,12 @@ leaf attention_stream for attention on trn1, trn2, trn3 {
 
     for kv in 0..Bkv across cores, ib in tiles(Sq, QB) {
         let h0 = kv * G;
-        sbuf qr[ib by 128, G, d]: q.dtype bufs 2 <- q.view("b s d -> s b d")[ib, ds(h0, G), :];
         sbuf qt[d by 128, G, ib]: q.dtype bufs 2;
-        turn_heads(qt, qr, G, 1, d, ib);
+        if (q.order == 1) { load_turned(qt, q.view("b s d -> d b s"), h0..h0 + G, ib, 1); }
+        else {
+            sbuf qr[ib by 128, G, d]: q.dtype bufs 2 <- q.view("b s d -> s b d")[ib, ds(h0, G), :];
+            turn_heads(qt, qr, G, 1, d, ib);
+        }
         sbuf acc[ib by 128, G, d + 1]: fp32;                    // output and, as its last column, the sum
         sbuf top[ib by 128, G, 1]: fp32;                        // minus the largest score so far
         if (present(sink)) { sbuf sk[all, G]: fp32 bufs 2 <- sink[ds(h0, G)]; }
@@ -196,13 +221,16 @@ leaf attention_stream for attention on trn1, trn2, trn3 {
         for s in tiles(all_seen, SEC) {
             let ns = s.size;
             let before = s.first ? 0 : s.start;                 // keys below this are behind us
-            sbuf kr[ns by 128, 1, d]: k.dtype bufs 2;
-            kr[:, 0, :] <- k[kv, s.start:s.end, :];
             sbuf va[ns by 128, d + 1]: v.dtype bufs 2;
             va[:, 0:d] <- v[kv, s.start:s.end, :];
             va[:, d:d + 1] = 1.0;
             sbuf kt[d by 128, 1, ns]: k.dtype bufs 2;
-            turn_heads(kt, kr, 1, 1, d, ns);
+            if (k.order == 1) { load_turned(kt, k.view("b s d -> d b s"), kv..kv + 1, s, 1); }
+            else {
+                sbuf kr[ns by 128, 1, d]: k.dtype bufs 2;
+                kr[:, 0, :] <- k[kv, s.start:s.end, :];
+                turn_heads(kt, kr, 1, 1, d, ns);
+            }
             for i in tiles(ib, 128), h in 0..G {
                 let live = clip(visible(i, Skv, causal, window), s.start, s.end);
                 if (live.size == 0) { continue; }
