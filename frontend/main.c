@@ -10,7 +10,9 @@
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 typedef struct command {
@@ -111,6 +113,12 @@ keep_memory(void)
     mallopt(M_MMAP_THRESHOLD, 16 << 20); // blocks of arenas are smaller, and many vectors
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
     mallopt(M_TOP_PAD, 16 << 20); // room for huge pages; what is not touched costs nothing
+#ifdef MADV_HUGEPAGE
+    void *first = malloc(1);
+    uintptr_t page = 4096, from = ((uintptr_t)first + page - 1) / page * page;
+    madvise((void *)from, (16 << 20) - page, MADV_HUGEPAGE); // a wish
+    free(first);
+#endif
 }
 
 int
