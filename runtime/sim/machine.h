@@ -198,7 +198,7 @@ typedef struct access_rec {
 typedef struct cell_rec {
     uint32_t id, epoch;
     uint32_t actor; /* race.c: who; two of the same are in order */
-    uint16_t comp, parts; /* parts: of the cell that it may touch, a bit each */
+    uint16_t comp, parts, cols; /* parts and columns of the cell that it may touch, a bit each */
 } cell_rec;
 
 typedef struct cell {

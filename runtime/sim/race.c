@@ -7,8 +7,8 @@
  * of transfers that the same DMA engine does for the same queue. A DMA trigger or register load
  * is the sequencer's and is not ordered after the datapath of its own engine.
  *
- * Accesses are kept as whole footprints in coarse cells of memory, each with the parts of the
- * cell that it may touch: only what shares a part is compared. A record goes when every engine
+ * Accesses are kept as whole footprints in coarse cells of memory, each with the parts and the columns
+ * of the cell that it may touch: only what shares one of each is compared. A record goes when every engine
  * is past it, or when a later access that is ordered after it covers it: whoever would race
  * with the old one races with the new one too. */
 #include "runtime/sim/machine.h"
@@ -17,8 +17,9 @@
 
 enum {
     PARTS = 16, /* of a cell: groups of partitions, or pieces of a granule of HBM */
-    SBUF_SHIFT = 9,
+    SBUF_SHIFT = 10,
     PSUM_SHIFT = 10, /* bytes of a cell, log2; a cell is a column over all partitions */
+    COLS = 16,       /* of such a cell: equal shares of its bytes */
     SBUF_CELLS = CPS_SBUF_STRIDE >> SBUF_SHIFT,
     PSUM_CELLS = PSUM_BYTES >> PSUM_SHIFT
 };
@@ -92,7 +93,7 @@ typedef struct who {
     const insn *by;
 } who;
 
-/* Bits `first` to `last` of cell_rec.parts. */
+/* Bits `first` to `last` of cell_rec.parts or .cols. */
 static uint16_t
 parts_of(unsigned first, unsigned last)
 {
@@ -110,7 +111,8 @@ listed(const who *w, bool write, uint16_t parts)
                       .actor = actor | (uint32_t)(w->by->core & 31) << 24 | (w->seq ? ACTOR_SEQ : 0) |
                                (write ? ACTOR_WRITE : 0),
                       .comp = (uint16_t)(w->comp + (!dma && write)),
-                      .parts = parts};
+                      .parts = parts,
+                      .cols = UINT16_MAX};
 }
 
 /* Whether `r` is done before `w`. A datapath and the parts of a queue's transfers that one DMA
@@ -279,7 +281,7 @@ look_at(cps_sim *s, const cell *c, const rect *r, const who *w, const cell_rec *
         const cell_rec *l = &c->rec[i];
         access_rec *o = &k->recs.data[l->id];
         int64_t at;
-        if (!(l->parts & me->parts) || !(l->actor & ACTOR_WRITE) || settled(s, l, shared) || ordered(l, me, w->vc) ||
+        if (!(l->parts & me->parts) || !(l->cols & me->cols) || !(l->actor & ACTOR_WRITE) || settled(s, l, shared) || ordered(l, me, w->vc) ||
             o->mark == k->scan)
             continue;
         o->mark = k->scan;
@@ -305,7 +307,7 @@ visit(cps_sim *s, cell *c, const rect *r, const who *w, cell_rec *me, bool share
         if (l->id == me->id) { // steps that interleave come back to a cell
             c->rec[i].parts |= me->parts;
             again = true;
-        } else if (l->parts & me->parts) {
+        } else if ((l->parts & me->parts) && (l->cols & me->cols)) {
             if (settled(s, l, shared)) {
                 gone = true;
             } else if (write || l->actor & ACTOR_WRITE) {
@@ -443,8 +445,12 @@ access_cells(cps_sim *s, const rect *r, bool write, who *w)
     cell *base = sb ? s->sbuf_cells : s->psum_cells;
     const int group = LANES / PARTS;
     cell_rec me = listed(w, write, parts_of((unsigned)(p0 / group), (unsigned)(p1 / group)));
-    for (int64_t c = b0 >> fine; c <= CPS_MIN(b1 >> fine, cells - 1); c++)
+    const int share = fine - __builtin_ctz(COLS);
+    for (int64_t c = b0 >> fine; c <= CPS_MIN(b1 >> fine, cells - 1); c++) {
+        int64_t first = CPS_MAX(b0 - (c << fine), 0), last = CPS_MIN(b1 - (c << fine), (1 << fine) - 1);
+        me.cols = parts_of((unsigned)(first >> share), (unsigned)(last >> share));
         visit(s, &base[c], r, w, &me, false);
+    }
 }
 
 static void
