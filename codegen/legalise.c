@@ -28,10 +28,11 @@ cps_tile_copy(cps_arena *a, const cps_tfunc *f)
     cps_tfunc *n = cps_new(a, cps_tfunc);
     *n = *f;
     n->arena = a;
+    // Room for as many again: what is not touched costs nothing, a vector that moves does.
 #define COPY(v)                                                                                \
     do {                                                                                       \
         memset(&n->v, 0, sizeof n->v);                                                         \
-        cps_vec_reserve(a, &n->v, f->v.n + 16);                                                \
+        cps_vec_reserve(a, &n->v, 2 * f->v.n + 16);                                            \
         if (f->v.n)                                                                            \
             memcpy(n->v.data, f->v.data, f->v.n * sizeof f->v.data[0]);                        \
         n->v.n = f->v.n;                                                                       \

@@ -343,7 +343,7 @@ cps_pass_sync(cps_cg *g, cps_mprog *p)
     last.code = cps_isa_new(CPS_INSN_NOP, g->t->gen);
     cps_vec_push(g->arena, &p->ops, last);
     s.nodes = cps_new_array(g->arena, node, p->ops.n);
-    cps_vec_reserve(g->arena, &s.out, p->ops.n + 64);
+    cps_vec_reserve(g->arena, &s.out, 2 * p->ops.n + 64); // clears come between
     p->op_ids = p->ops.n;
     section_begin(&s);
     for (uint32_t i = 0; i < p->ops.n; i++) {
