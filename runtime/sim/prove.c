@@ -41,7 +41,8 @@ sem_of(prover *p, unsigned k)
         m->chain = cps_new_array(p->s->run_arena, chain, p->nchains);
         m->up = cps_new_array(p->s->run_arena, uint8_t, p->nchains);
     }
-    m->used = m->live = true;
+    m->used = true;
+    p->live[k / 64] |= 1ull << k % 64;
     return m;
 }
 
@@ -84,7 +85,7 @@ static void
 add_reset(prover *p, engine *e, unsigned sem, int32_t value)
 {
     psem *m = &p->sem[sem];
-    if (!m->live && value == 0)
+    if (!(p->live[sem / 64] >> sem % 64 & 1) && value == 0)
         return;
     m = sem_of(p, sem);
     m->value = value;
@@ -95,8 +96,8 @@ add_reset(prover *p, engine *e, unsigned sem, int32_t value)
                    .value = value,
                    .engine = e->id};
         r.issued = cps_new_array(p->s->run_arena, uint32_t, p->nchains);
-        for (unsigned c = 0; c < p->nchains; c++)
-            r.issued[c] = m->chain[c].now;
+        for (unsigned j = 0; j < m->nup; j++)
+            r.issued[m->up[j]] = m->chain[m->up[j]].now;
         if (m->resets.n && m->resets.data[m->resets.n - 1].engine != e->id)
             undecided(p, NULL, "two engines clear one semaphore");
         cps_vec_push(p->s->run_arena, &m->resets, r);
@@ -363,9 +364,16 @@ sequencer(prover *p, engine *e, insn *i)
     if (control(p, e, i))
         return;
     if (i->sem->exec == exec_sem_clear) {
-        for (unsigned k = 0; k < SEMS; k++)
-            if (p->sem[k].live && sem_clear_hits(i, k)) // others are zero
+        for (unsigned k = 0; k < SEMS; k++) {
+            uint64_t rest = p->live[k / 64] >> k % 64;
+            if (!rest) { // others are zero
+                k |= 63;
+                continue;
+            }
+            k += (unsigned)__builtin_ctzll(rest);
+            if (sem_clear_hits(i, k))
                 add_reset(p, e, k, 0);
+        }
     } else if (i->sem->exec == exec_drain || i->sem->exec == exec_core_barrier) {
         e->vc = vc_with(s, e->vc, 2u * e->id, p->pos[e->id]);
         e->vc = vc_with(s, e->vc, 2u * e->id + 1, p->pos[e->id]);
@@ -408,10 +416,10 @@ walk(prover *p)
     memset(p->known, 0, sizeof p->known);
     memset(p->transfers, 0, sizeof p->transfers);
     memset(p->nwaits, 0, sizeof p->nwaits);
+    memset(p->live, 0, sizeof p->live);
     for (unsigned k = 0; k < SEMS; k++) {
         psem *m = &p->sem[k];
         m->value = 0;
-        m->live = false;
         for (unsigned j = 0; j < m->nup; j++) {
             chain *h = &m->chain[m->up[j]];
             for (uint32_t i = 0; p->round && i < h->u.n; i++)

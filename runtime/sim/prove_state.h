@@ -43,12 +43,12 @@ typedef struct psem {
     uint32_t at;   /* where the last wait of a lone chain ended */
     int64_t value;
     bool used;
-    bool live; /* used so far in this walk: before that it is zero, and a clear does nothing */
 } psem;
 
 struct prover {
     cps_sim *s;
     psem sem[SEMS];
+    uint64_t live[SEMS / 64]; /* used so far in this walk: before that they are zero, and a clear does nothing */
     unsigned nchains;
     unsigned round; /* 0: what one run suggests */
     bool changed;   /* some claim was taken back */

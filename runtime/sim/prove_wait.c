@@ -327,10 +327,11 @@ prove_clears(prover *p, const psem *m)
 {
     for (uint32_t k = 0; k < m->resets.n; k++) {
         const reset *r = &m->resets.data[k];
-        for (unsigned c = 0; c < p->nchains; c++) {
+        for (unsigned j = 0; j < m->nup; j++) {
+            unsigned c = m->up[j];
             const chain *h = &m->chain[c];
             uint32_t n = r->issued[c];
-            if (known_to(h, c, n, r->vc) < n)
+            if (n && !past(r->vc, c, &h->u.data[n - 1])) // what is known of is a prefix
                 prove_unlive(p, "a semaphore may be raised while it is cleared");
             if (n < h->u.n) {
                 const upd *x = &h->u.data[n];
