@@ -107,9 +107,18 @@ run(cps_cg *g, const cps_tfunc *f, cps_mprog *p)
                     s->transfers, (long long)s->bytes);
         cps_help(g->d, "smaller pieces, or fewer slots (`bufs`), may keep it on chip");
     }
-    for (size_t i = 0; i < cps_countof(machine_passes); i++)
+    if (g->o.spent) {
+        cps_vec_drop(g->o.spent->arena, &g->o.spent->views);
+        cps_vec_drop(g->o.spent->arena, &g->o.spent->insts);
+    }
+    for (size_t i = 0; i < cps_countof(machine_passes); i++) {
         if (!machine_passes[i].run(g, p))
             return false;
+        if (!g->o.notes && machine_passes[i].run == cps_pass_select) {
+            cps_vec_drop(g->arena, &g->f->views);
+            cps_vec_drop(g->arena, &g->f->insts);
+        }
+    }
     if (g->o.notes)
         cps_notes_fill(g, p, g->o.notes);
     return true;

@@ -18,10 +18,12 @@ typedef struct cps_codegen_opts {
      * False stops the compilation. */
     bool (*after)(void *ctx, const char *pass, const cps_tfunc *f, cps_diags *d);
     void *ctx;
+    cps_tfunc *spent;        /* the program itself, when it is not wanted afterwards: its views and
+                                instructions go as soon as they are compiled; or NULL */
     struct cps_notes *notes; /* filled when not NULL (codegen/notes.h), in the result's arena */
 } cps_codegen_opts;
 
-/* Compiles `f`, which is not changed, for `t`. `*out` and all it refers to live in `a`, except
+/* Compiles `f`, which is not changed (but see `spent`), for `t`. `*out` and all it refers to live in `a`, except
  * constant data (cps_tbuf.data), which must outlive it. False after diagnostics: E41xx storage
  * does not fit, E53xx an instruction cannot be encoded, E62xx order. `o` may be NULL. */
 bool cps_codegen(cps_arena *a, const cps_tfunc *f, const cps_target *t,

@@ -371,6 +371,7 @@ cps_pass_sync(cps_cg *g, cps_mprog *p)
             cps_isa_get(b, CPS_F_CTRL_ER_first) == s.base)
             cps_isa_set(b, CPS_F_CTRL_ER_last, s.used - 1);
     }
+    cps_vec_drop(g->arena, &p->ops);
     p->ops.data = s.out.data;
     p->ops.n = s.out.n;
     p->ops.cap = s.out.cap;

@@ -139,6 +139,7 @@ make(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_candidate *k,
             t->before(t->ctx, f);
         cps_codegen_opts mine = *o;
         mine.notes = o->notes ? &o->notes[core] : NULL; // one for each core
+        mine.spent = tile == a ? NULL : f;
         ok = f && cps_codegen(a, f, i->target, &mine, &made[core], c->diags);
         if (tile == a)
             continue;

@@ -282,13 +282,14 @@ extend(cps_arena *a, void *p, size_t old, size_t bytes)
     return a->top && extend_in(a, a->top, p, old, bytes);
 }
 
-// Room for a vector of `bytes`, of its own when it is large.
+// Room for a vector of `bytes`, of its own when it is large; what is reserved before anything is in it
+// has its size.
 static void *
-room(cps_arena *a, size_t bytes)
+room(cps_arena *a, size_t bytes, bool grows)
 {
     if (GAP != 0 || bytes < wide_vector || bytes > PTRDIFF_MAX / 2 / wide_room)
         return cps_arena_raw(a, bytes);
-    size_t most = CPS_MAX(wide_most, 2 * bytes);
+    size_t most = grows ? CPS_MAX(wide_most, 2 * bytes) : bytes;
     a->wide = new_block(round_up(CPS_MIN(bytes * wide_room, most)), a->wide);
     a->wide->used = round_up(bytes);
     a->handed_out += bytes;
@@ -312,10 +313,22 @@ cps_vec_grow(cps_arena *a, void *data, uint32_t n, uint32_t *cap, uint32_t want,
         *cap = (uint32_t)c;
         return data;
     }
-    // What is reserved before anything is in it has its size.
-    void *p = n ? room(a, bytes) : cps_arena_raw(a, bytes);
+    void *p = room(a, bytes, n > 0);
     if (n)
         memcpy(p, data, n * elem);
     *cap = (uint32_t)c;
     return p;
+}
+
+void
+cps_vec_give_back(cps_arena *a, void *data)
+{
+    for (block **at = &a->wide; data && *at; at = &(*at)->older) {
+        block *b = *at;
+        if (payload(b) != data)
+            continue;
+        *at = b->older;
+        drop(b);
+        return;
+    }
 }

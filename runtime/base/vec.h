@@ -21,6 +21,12 @@ void *cps_vec_grow(cps_arena *a, void *data, uint32_t n, uint32_t *cap, uint32_t
          : (void)((v)->data = cps_vec_grow((a), (v)->data, (v)->n, &(v)->cap,                    \
                                            (uint32_t)(want), sizeof(*(v)->data))))
 
+/* Empties a vector that nobody looks at any more; a large one's memory serves again at once. Not between
+ * a mark and its release. */
+void cps_vec_give_back(cps_arena *a, void *data);
+#define cps_vec_drop(a, v)                                                                       \
+    (cps_vec_give_back((a), (v)->data), (v)->data = NULL, (void)((v)->n = (v)->cap = 0))
+
 #define cps_vec_push(a, v, x) (cps_vec_reserve((a), (v), (v)->n + 1), (v)->data[(v)->n++] = (x))
 
 /* Appends one zeroed element and yields its address (valid until the next push). */

@@ -80,6 +80,13 @@ large_vectors(void)
         for (uint64_t i = 0; i < N; i++)
             same = same && w.data[i] == ~i;
         cps_arena_release(a, m);
+        CPS_VEC(uint64_t) gone = {0};
+        cps_vec_reserve(a, &gone, N);
+        cps_vec_drop(a, &gone);
+        CHECK(!gone.data && !gone.cap);
+        cps_vec_push(a, &gone, 7);
+        cps_vec_drop(a, &gone); // a small one stays where it is, but is empty
+        CHECK_INT(gone.n, 0);
         for (uint64_t i = N; i < N + 1000; i++)
             for (uint64_t k = 0; k < VECS; k++)
                 cps_vec_push(a, &v[k], i * VECS + k);
