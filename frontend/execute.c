@@ -195,6 +195,13 @@ cps_execute_kernel(cps_cli *c, const cps_instance *i, const cps_kbin *k, const c
     ok = ok && cps_sim_options(c, checks, cps_views_any(&views), &opts) &&
          run_once(c, s, cores, debug, k->name, &opts, sr, rep, NULL);
     rep->wall_ms = cps_now_ms() - t0;
+    for (unsigned o = 0; ok && o < nout; o++)
+        if (i->result[o].order) { // as stored, back to the logical order
+            cps_type stored = out[o].type;
+            stored.dim[stored.rank - 2] = out[o].type.dim[stored.rank - 1];
+            stored.dim[stored.rank - 1] = out[o].type.dim[stored.rank - 2];
+            out[o].data = swapped(c->arena, &stored, out[o].data);
+        }
     if (ok) {
         rep->checks = checks;
         cps_report_add(c->arena, rep, sr, cores, cps_sim_group_time_ps(s), k);

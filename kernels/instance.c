@@ -142,6 +142,11 @@ cps_instance_print(const cps_instance *i, cps_buf *out)
         cps_attr_print(&i->attr[k], out);
         sep = ", ";
     }
+    for (int k = 0; k < i->nresults; k++)
+        if (i->result[k].order) {
+            cps_buf_printf(out, "%s%s stored transposed", sep, i->result[k].name);
+            sep = ", ";
+        }
     cps_buf_printf(out, ") on %s", i->target ? i->target->name : "host");
     if (i->cores > 1)
         cps_buf_printf(out, ", %d cores", i->cores);

@@ -333,7 +333,7 @@ cps_dsl_infer(cps_dsl_set *s, cps_arena *a, const cps_dsl_op *op, cps_instance *
     }
     for (uint32_t k = 0; ok && k < op->ast->nresult; k++) {
         cps_operand *r = &i->result[k];
-        *r = (cps_operand){.present = true};
+        *r = (cps_operand){.present = true, .order = r->order};
         r->name = cps_arena_strdup(a, op->ast->result[k].name.text);
         ok = result_type(&ev, op->ast, k, i, &r->type);
     }

@@ -31,6 +31,15 @@ find_operand(const cps_ast_op *op, const char *name)
     return -1;
 }
 
+static int
+find_result(const cps_ast_op *op, const char *name)
+{
+    for (uint32_t k = 0; k < op->nresult; k++)
+        if (cps_streq(op->result[k].name.text, name))
+            return (int)k;
+    return -1;
+}
+
 // The text in the declared type. What does not parse stays text, and infer says what it wants.
 static cps_attr
 typed(cps_arena *a, const cps_ast_attr *decl, const char *text)
@@ -55,7 +64,7 @@ typed(cps_arena *a, const cps_ast_attr *decl, const char *text)
     return cps_a_str(key, cps_arena_strdup(a, text));
 }
 
-// Attributes of the op, and t<operand>: stored with the last two axes swapped.
+// Attributes of the op, and t<operand> or t<result>: stored with the last two axes swapped.
 static bool
 take_attrs(cps_arena *a, const cps_ast_op *op, const cps_words *w, cps_instance *out, cps_diags *d)
 {
@@ -65,14 +74,16 @@ take_attrs(cps_arena *a, const cps_ast_op *op, const cps_words *w, cps_instance 
         for (uint32_t n = 0; n < op->nattr && !decl; n++)
             if (cps_streq(op->attr[n].name.text, w->attr[k]))
                 decl = &op->attr[n];
-        int x = decl || w->attr[k][0] != 't' ? -1 : find_operand(op, w->attr[k] + 1);
+        bool swaps = !decl && w->attr[k][0] == 't';
+        int x = swaps ? find_operand(op, w->attr[k] + 1) : -1;
+        int y = swaps && x < 0 ? find_result(op, w->attr[k] + 1) : -1;
+        uint32_t rank = x >= 0 ? op->operand[x].n : y >= 0 ? op->result[y].n : 0;
         if (decl) {
             cps_attr_put(a, &out->attr, &out->nattr, typed(a, decl, w->text[k]));
-        } else if (x >= 0 && op->operand[x].n >= 2 &&
-                   (cps_streq(w->text[k], "0") || cps_streq(w->text[k], "1"))) {
-            out->operand[x].order = w->text[k][0] == '1';
+        } else if (rank >= 2 && (cps_streq(w->text[k], "0") || cps_streq(w->text[k], "1"))) {
+            (x >= 0 ? &out->operand[x] : &out->result[y])->order = w->text[k][0] == '1';
         } else {
-            cps_error(d, CPS_E2211, op->name.span, x >= 0 ? "`%s` has no attribute `%s` of value %s"
+            cps_error(d, CPS_E2211, op->name.span, x >= 0 || y >= 0 ? "`%s` has no attribute `%s` of value %s"
                                                           : "`%s` has no attribute `%s`",
                       op->name.text, w->attr[k], w->text[k]);
             ok = false;

@@ -130,6 +130,15 @@ copy(arrow *w, const cps_view *d, const cps_view *s)
 
 /* ---- transposes ---- */
 
+static void
+swap_axes(cps_view *v, int i, int j)
+{
+    cps_vaxis x = v->ax[i];
+    v->ax[i] = v->ax[j];
+    v->ax[j] = x;
+    v->paxis = v->paxis == i ? j : v->paxis == j ? i : v->paxis;
+}
+
 // The DMA form: dst [A, B], src [B, A], both two axes and in one fold; outer axes one by one.
 static bool
 transpose(arrow *w, const cps_view *d, const cps_view *s)
@@ -159,14 +168,10 @@ transpose(arrow *w, const cps_view *d, const cps_view *s)
         }
         return true;
     }
-    // Written with the source as it lies: swap the order of its two axes back.
-    cps_vaxis swap = y.ax[b[0]];
-    y.ax[b[0]] = y.ax[b[1]];
-    y.ax[b[1]] = swap;
-    if (y.paxis == b[0])
-        y.paxis = b[1];
-    else if (y.paxis == b[1])
-        y.paxis = b[0];
+    // Written with the source as it lies: swap the order of its two axes back, or, where rows of a
+    // tile turn on their way to storage that has the other axis inside, that of the destination.
+    bool out = s->space != CPS_HBM && s->paxis == b[0] && d->space == CPS_HBM;
+    swap_axes(out ? &x : &y, (out ? a : b)[0], (out ? a : b)[1]);
     cps_tinst *i = cps_tr_begin(t, CPS_T_DMA_TRANSPOSE, w->m);
     if (w->m->via == 2 || w->m->via == 1)
         cps_tinst_set(i, CPS_TA_DGE, w->m->via);

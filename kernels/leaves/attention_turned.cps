@@ -178,11 +178,25 @@ fn by_rows(qs, ready, os, masked, mask, sk, kt, vt, prior, kp, vp, used, pos, tu
     os <- acc[:, 0:d] * part;
 }
 
+// The rows of head b to storage that has them inside: all tiles, or those that `ours` gives to `sign` when the first is `x`.
+fn turn_out(o, src, b, rows, turned, x, sign) {
+    let d = src.axis(1).size;
+    for t in tiles(rows, 128) {
+        if (x >= 0 && ours((x - t.index) % 8, sign) <= 0) { continue; }
+        sbuf ot[t, d]: o.dtype <- src[t, :];
+        turned[0:d, 0:t.size] = ot';
+        sbuf to[d, t]: o.dtype = turned[0:d, 0:t.size];
+        o[b, t, :]' <- to;
+    }
+}
+
 leaf attention_turned for attention on trn2, trn3 {
     where q.dtype in {bf16, fp16, fp32} && k.dtype == q.dtype && v.dtype == q.dtype : "q, k and v must share bf16, fp16 or fp32";
+    where o.inner == 2 || bytes(o.dtype) == 2 : "results of 4 bytes do not turn on their way out";
     where q.dtype != fp32 || Sq * Skv >= 4194304 : "fp32 is worked on as tf32 here, for long sequences only";
     layout q: [B, Sq, d] or [B, d, Sq];
     layout k: [Bkv, Skv, d] or [Bkv, d, Skv];
+    layout o: [B, Sq, d] or [B, d, Sq];
     layout k_prior: [Bkv, Sp, d] or [Bkv, d, Sp];
     where d >= 2 && d <= 128 : "the head dimension must be 2 to 128";
     where Sq >= 64 && Skv >= 64 : "short rows are for the leaf that packs them";
@@ -339,7 +353,11 @@ leaf attention_turned for attention on trn2, trn3 {
     when (good < 128) {
         let ready = q.order == 1;
         if (!ready) { let qr = q.view("b s d -> (b s) d"); }
-        let or_ = o.view("b s d -> (b s) d");
+        let turns = o.order == 1;
+        if (turns) {
+            hbm oc[cores, Sq, d]: o.dtype;                      // rows of a head before they turn
+            let or_ = oc[core, :, :];
+        } else { let or_ = o.view("b s d -> (b s) d"); }
         psum turned[128, 128]: transposed(q.dtype);
         let heads = present(mask) ? B / Bm : B;                 // that a row of the mask serves
         let before = kvs.start * G;                             // heads of the other core
@@ -373,7 +391,7 @@ leaf attention_turned for attention on trn2, trn3 {
                     reg r: i32 = b * Sq + t * 128;
                     reg own: i32 = in_turns ? ours(turn_of, sign) : 1;
                     when (own > 0) {
-                        by_rows(ready ? qh[:, ds(at, 128)] : qr[ds(r, 128), :], ready, or_[ds(r, 128), :], present(mask),
+                        by_rows(ready ? qh[:, ds(at, 128)] : qr[ds(r, 128), :], ready, or_[ds(turns ? at : r, 128), :], present(mask),
                                 present(mask) ? mask[ds(mrow, 1), :] : sk, sk, kt, vt, SP > 0, SP > 0 ? kp : kt, SP > 0 ? vp : vt,
                                 SP > 0 ? used : sk, pos, turned, scale, causal, window);
                     }
@@ -386,10 +404,15 @@ leaf attention_turned for attention on trn2, trn3 {
                     reg r: i32 = b * Sq + whole;
                     reg own: i32 = in_turns ? ours(turn_of, sign) : 1;
                     when (own > 0) {
-                        by_rows(ready ? qh[:, whole:Sq] : qr[ds(r, n), :], ready, or_[ds(r, n), :], present(mask),
+                        by_rows(ready ? qh[:, whole:Sq] : qr[ds(r, n), :], ready, turns ? or_[whole:Sq, :] : or_[ds(r, n), :], present(mask),
                                 present(mask) ? mask[ds(mrow, 1), :] : sk, sk[0:n, :], kt, vt, SP > 0, SP > 0 ? kp : kt, SP > 0 ? vp : vt,
                                 SP > 0 ? used : sk, pos[0:n, :], turned, scale, causal, window);
                     }
+                }
+                if (turns && !in_turns) { turn_out(o, or_, b, rows, turned, -1, 0); }
+                else if (turns) {
+                    when (sign > 0) { turn_out(o, or_, b, rows, turned, 2 * blocks - 1, 1); }
+                    when (sign < 0) { turn_out(o, or_, b, rows, turned, 2 * blocks - 1, -1); }
                 }
                 sign = 0 - sign;
                 serves = serves - 1;

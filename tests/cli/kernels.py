@@ -44,6 +44,7 @@ attention B=1,Bkv=1,Sq=1,Skv=129,d=64 | attention B=4,Bkv=1,Sq=129,Skv=129,d=128
 attention B=4,Bkv=4,Sq=2,Skv=2,d=32,Bm=2 with=mask,sink scale=0.5 | attention B=1,Bkv=1,Sq=130,Skv=260,d=2 causal=true window=1
 attention B=2,Bkv=1,Sq=129,Skv=513,d=130 dtype=fp32 scale=-0.1
 attention B=2,Bkv=1,Sq=200,Skv=300,d=64 causal=true scale=40 tq=1 tk=1 on=trn2+trn3
+attention B=2,Bkv=1,Sq=200,Skv=300,d=64 causal=true scale=40 tq=1 to=1 on=trn2+trn3 | attention B=3,Bkv=3,Sq=300,Skv=300,d=40 to=1 on=trn2+trn3
 attention B=5,Bkv=5,Sq=130,Skv=77,d=32 tq=1 tk=1 | attention B=4,Bkv=2,Sq=3,Skv=700,d=160 tq=1 tk=1 dtype=fp32
 attention B=6,Bkv=3,Sq=300,Skv=5200,d=64 causal=true scale=0.1 tk=1 dtype=fp32 | attention B=3,Bkv=3,Sq=200,Skv=200,d=64 tk=1 dtype=fp32
 attention B=2,Bkv=1,Sq=130,Skv=130,d=64,Sp=129 causal=true window=5 with=k_prior,v_prior,prior_used on=trn2+trn3
