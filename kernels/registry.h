@@ -75,6 +75,9 @@ struct cps_registry {
                  const int64_t *value, cps_dtype dtype, int nwith, const char *const *with,
                  int nattr, const char *const *attr, const char *const *text,
                  const cps_target *t, int cores, cps_instance *out, cps_diags *d);
+    /* An operator with leaves out of a text that lowering wrote; the same text again is fine. False after
+     * a diagnostic. May be NULL: nothing can be added. */
+    bool (*add)(void *self, const char *op, const char *text, cps_diags *d);
     /* Binds dims, fills defaults and result types, checks everything. */
     bool (*infer)(void *self, cps_arena *a, cps_instance *i, cps_diags *d);
     /* All leaves of the op for the target, in stable order, each admitted or with its reasons. */

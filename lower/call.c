@@ -25,12 +25,21 @@ operand_name(cps_arena *a, const char *piece)
 }
 
 bool
+cps_call_source(const cps_lower_opts *o, const char *callee, const char *text, cps_diags *d)
+{
+    return o->registry->add && o->registry->add(o->registry->self, callee, text, d);
+}
+
+bool
 cps_call_bind(const cps_lower_opts *o, cps_arena *a, const char *callee, int nin,
               const cps_type *const *types, uint16_t nattr, const cps_attr *attr,
               cps_instance *out, cps_diags *d)
 {
     cps_opinfo op;
     *out = (cps_instance){.target = o->target, .cores = o->cores ? o->cores : 1};
+    const cps_attr *kernel = cps_attr_find(attr, nattr, "kernel");
+    if (kernel && kernel->kind == CPS_A_STR && !cps_call_source(o, callee, kernel->s, d))
+        return false;
     if (!o->registry->find_op(o->registry->self, callee, &op)) {
         cps_error(d, CPS_E7402, CPS_NOSPAN, "the registry has no operator '%s'", callee);
         return false;
@@ -54,7 +63,8 @@ cps_call_bind(const cps_lower_opts *o, cps_arena *a, const char *callee, int nin
         out->result[i].present = true;
     }
     for (uint16_t i = 0; i < nattr; i++)
-        cps_attr_put(a, &out->attr, &out->nattr, cps_attr_copy(a, &attr[i]));
+        if (&attr[i] != kernel) // the operator's text, none of its attributes
+            cps_attr_put(a, &out->attr, &out->nattr, cps_attr_copy(a, &attr[i]));
     return o->registry->infer(o->registry->self, a, out, d);
 }
 

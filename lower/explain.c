@@ -10,6 +10,7 @@
 typedef struct entry {
     cps_instance inst;
     const char *text, *from;
+    const char *kernel; /* the text of an operator that lowering wrote, or NULL */
     const cps_decision *pick;
     unsigned calls, n;
     cps_candidate *cand;
@@ -27,8 +28,10 @@ collect(const cps_module *m, const cps_lower_opts *o, cps_arena *a, entries *e, 
         for (uint32_t k = 0; k < f->nodes.n; k++) {
             const cps_node *n = &f->nodes.data[k];
             entry x = {.from = n->from, .pick = n->pick};
+            const cps_attr *kernel = cps_node_attr(n, "kernel");
             if (n->op != CPS_OP_CALL)
                 continue;
+            x.kernel = kernel && kernel->kind == CPS_A_STR ? kernel->s : NULL;
             if (!cps_lower_instance(o, a, f, n, &x.inst, d))
                 return false;
             cps_buf b = {0};
@@ -63,6 +66,17 @@ config_text(const cps_attr *x, uint32_t n, cps_buf *out)
     }
 }
 
+// The comment that a written kernel begins with: why it was, and of what.
+static void
+reason_text(const char *s, const char *before, cps_buf *out)
+{
+    while (strncmp(s, "// ", 3) == 0) {
+        size_t n = strcspn(s, "\n");
+        cps_buf_printf(out, "%s%.*s%s", before, (int)(n - 3), s + 3, *before ? "\n" : " ");
+        s += n + (s[n] == '\n');
+    }
+}
+
 static void
 print_text(const entries *e, cps_buf *out)
 {
@@ -74,6 +88,8 @@ print_text(const entries *e, cps_buf *out)
         cps_buf_putc(out, '\n');
         if (x->from)
             cps_buf_printf(out, "  made of %s\n", x->from);
+        if (x->kernel)
+            reason_text(x->kernel, "  ", out);
         for (unsigned k = 0; k < x->n; k++) {
             const cps_candidate *c = &x->cand[k];
             if (c->ok) {
@@ -114,6 +130,13 @@ print_json(const entries *e, cps_buf *out)
         cps_jsonw_int(&w, x->calls);
         cps_jsonw_key(&w, "from");
         cps_jsonw_str(&w, x->from ? x->from : "");
+        if (x->kernel) {
+            cps_buf why = {0};
+            reason_text(x->kernel, "", &why);
+            cps_jsonw_key(&w, "region");
+            cps_jsonw_str(&w, why.n ? why.data : "");
+            cps_buf_fini(&why);
+        }
         cps_jsonw_key(&w, "leaf");
         if (x->pick && x->pick->leaf)
             cps_jsonw_str(&w, x->pick->leaf);

@@ -107,6 +107,7 @@ run_stage(cps_module *m, const cps_lower_opts *o, cps_diags *d, stage s)
     cps_lower l = {.o = o, .d = d, .quiet = cps_diags_create(), .arena = cps_arena_create()};
     cps_map_init(&l.banned, l.arena);
     cps_map_init(&l.missing, l.arena);
+    cps_map_init(&l.inexact, l.arena);
     bool ok = true;
     if (o->passes)
         ok = run_list(&l, m, s, o->passes);

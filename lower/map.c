@@ -5,10 +5,12 @@
  * Rows say which rule handles which op. Operands are folded to two dimensions: a pointwise op
  * sees rows; a second operand that is broadcast is a row, a column or a number of them, which
  * is what `binary` takes. Chains of numbers multiplied and added are one `affine`. Ops without
- * a row, or whose operator the registry lacks, are collected and reported together (E7404). */
+ * a row, or whose operator the registry lacks, are collected and reported together (E7404), those
+ * that engines could only compute inexactly with the reason (E7407). */
 #include "lower/map.h"
 
 #include "ir/pass.h"
+#include "lower/region.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -301,6 +303,28 @@ static const map_row table[] = {
     {CPS_OP_GATHER, cps_map_gather},
 };
 
+// The dtypes that the leaves of `cast` convert (leaves/cast.cps).
+static bool
+casts(cps_dtype from, cps_dtype to)
+{
+    bool real = to == CPS_DT_BF16 || to == CPS_DT_FP16 || to == CPS_DT_FP32;
+    if (from == CPS_DT_I64)
+        return real || to == CPS_DT_I32;
+    return (real || to == CPS_DT_I32 || to == CPS_DT_I16) && cps_dtype_bytes(from) <= 4;
+}
+
+bool
+cps_map_takes(const cps_func *f, const cps_node *n)
+{
+    cps_dtype t = f->vals.data[n->in[0]].type.dtype;
+    if (n->op == CPS_OP_CAST)
+        return casts(t, f->vals.data[n->out[0]].type.dtype);
+    return (t == CPS_DT_BF16 || t == CPS_DT_FP16 || t == CPS_DT_FP32) &&
+           (n->op == CPS_OP_COS || name_of(unary_names, cps_countof(unary_names), n->op) ||
+            name_of(binary_names, cps_countof(binary_names), n->op) ||
+            name_of(reduce_names, cps_countof(reduce_names), n->op));
+}
+
 static bool
 map_rule(cps_rw *w, const cps_node *n)
 {
@@ -308,23 +332,39 @@ map_rule(cps_rw *w, const cps_node *n)
     w->b.from = n->from;
     if (n->op == CPS_OP_CONST || n->op == CPS_OP_RESHAPE || n->op == CPS_OP_CALL)
         return false;
-    bool ok = false;
-    for (size_t i = 0; !ok && i < cps_countof(table); i++)
+    const char *why;
+    bool ok = false, exact = cps_region_takes(w->old, n, &why) || !why || n->op == CPS_OP_CAST || !l->o->target;
+    for (size_t i = 0; !ok && exact && i < cps_countof(table); i++)
         ok = table[i].op == n->op && table[i].fn(w, n);
-    if (!ok && name_of(unary_names, cps_countof(unary_names), n->op))
+    if (!ok && exact && name_of(unary_names, cps_countof(unary_names), n->op))
         ok = unary(w, n);
-    if (!ok && name_of(binary_names, cps_countof(binary_names), n->op))
+    if (!ok && exact && name_of(binary_names, cps_countof(binary_names), n->op))
         ok = binary(w, n);
-    if (!ok && name_of(reduce_names, cps_countof(reduce_names), n->op))
+    if (!ok && exact && name_of(reduce_names, cps_countof(reduce_names), n->op))
         ok = reduce(w, n);
     if (!ok) {
         cps_buf b = {0};
         cps_buf_printf(&b, "%s of ", cps_ops[n->op].name);
         cps_type_print(cps_rw_type(w, n->in && n->nin ? n->in[0] : n->out[0]), &b);
-        ++*cps_map_at_str(&l->missing, b.data, NULL);
+        if (why)
+            cps_buf_printf(&b, ": %s", why);
+        ++*cps_map_at_str(why ? &l->inexact : &l->missing, b.data, NULL);
         cps_buf_fini(&b);
     }
     return ok;
+}
+
+static void
+refuse(cps_lower *l, const cps_map *ops, cps_code code, const char *what)
+{
+    cps_buf b = {0};
+    for (uint32_t i = 0; i < ops->n; i++)
+        cps_buf_printf(&b, "%s%s (%" PRIu64 ")", i ? ", " : "", ops->entry[i].str, ops->entry[i].value);
+    cps_error(l->d, code, CPS_NOSPAN, "%s %s: %s", what, l->o->target ? l->o->target->name : "host", b.data);
+    cps_help(l->d,
+             "`copse list-operators --target T` names what each target takes; `--on host` "
+             "runs the whole model on the host");
+    cps_buf_fini(&b);
 }
 
 bool
@@ -332,24 +372,16 @@ cps_lower_map(cps_lower *l, cps_module *m)
 {
     if (!l->o->registry)
         return true;
-    cps_map_init(&l->missing, l->arena);
     // A rule may leave base ops of its own (a broadcast): the second sweep takes them.
     for (int sweep = 0; sweep < 2; sweep++) {
         cps_map_init(&l->missing, l->arena);
+        cps_map_init(&l->inexact, l->arena);
         if (!cps_lower_rewrite(l, m, map_rule, NULL) || !cps_ir_dce(m, l->d))
             return false;
     }
-    if (!l->missing.n)
-        return true;
-    cps_buf b = {0};
-    for (uint32_t i = 0; i < l->missing.n; i++)
-        cps_buf_printf(&b, "%s%s (%" PRIu64 ")", i ? ", " : "", l->missing.entry[i].str,
-                       l->missing.entry[i].value);
-    cps_error(l->d, CPS_E7404, CPS_NOSPAN, "no operator of the registry computes, for %s: %s",
-              l->o->target ? l->o->target->name : "host", b.data);
-    cps_help(l->d,
-             "`copse list-operators --target T` names what each target takes; `--on host` "
-             "runs the whole model on the host");
-    cps_buf_fini(&b);
-    return false;
+    if (l->inexact.n)
+        refuse(l, &l->inexact, CPS_E7407, "would lose bits on");
+    if (l->missing.n)
+        refuse(l, &l->missing, CPS_E7404, "no operator of the registry computes, for");
+    return !l->missing.n && !l->inexact.n;
 }

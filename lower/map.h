@@ -12,6 +12,9 @@ bool cps_map_concat(cps_rw *w, const cps_node *n);
 bool cps_map_repeat(cps_rw *w, const cps_node *n);
 bool cps_map_gather(cps_rw *w, const cps_node *n);
 
+/* Whether a generic operator and a leaf of the library compute this elementwise op or reduction. */
+bool cps_map_takes(const cps_func *f, const cps_node *n);
+
 /* map.c: a call of two-dimensional operands; `x` is reshaped to rows. */
 cps_val cps_map_call(cps_rw *w, cps_call *c);
 /* `y` (new) with the type of n's result. */

@@ -14,6 +14,7 @@ typedef struct cps_lower {
     cps_map banned;
     /* Ops that map found no operator for: name -> count. */
     cps_map missing;
+    cps_map inexact; /* those that the engines would not compute exactly, with the reason */
     cps_arena *arena; /* of the run */
 } cps_lower;
 
@@ -51,6 +52,8 @@ bool cps_call_make(cps_rw *w, const cps_call *c, cps_val *out);
 bool cps_call_bind(const cps_lower_opts *o, cps_arena *a, const char *callee, int nin,
                    const cps_type *const *types, uint16_t nattr, const cps_attr *attr,
                    cps_instance *out, cps_diags *d);
+/* Makes the operator and the leaf of a text known to the registry, once (attribute `kernel`). */
+bool cps_call_source(const cps_lower_opts *o, const char *callee, const char *text, cps_diags *d);
 static inline cps_lower *
 cps_lower_of(const cps_rw *w)
 {

@@ -235,7 +235,8 @@ cps_lower_leaves(cps_lower *l, cps_module *m)
                     cps_map_at_str(&l->banned, text_of(l, m->funcs.data[i], n), NULL);
             }
         if (!cps_lower_rewrite(l, m, apart_rule, NULL) || !cps_lower_canon(l, m) ||
-            !cps_lower_raise(l, m) || !cps_lower_canon(l, m))
+            !cps_lower_raise(l, m) || !cps_lower_canon(l, m) || !cps_lower_regions(l, m) ||
+            !cps_lower_canon(l, m))
             return false;
         cps_diags *d = l->d; // what map misses is told in terms of the calls
         l->d = cps_diags_create();

@@ -433,6 +433,18 @@ cps_dsl_registry_add(cps_registry *api, const char *path, const char *text, size
     return ok && load(r, source);
 }
 
+// An operator that lowering wrote: a file of its own, once.
+static bool
+add(void *self, const char *op, const char *text, cps_diags *d)
+{
+    reg *r = self;
+    const cps_kernel_def *k = find_def(r, op);
+    if (k && cps_streq(r->files.data[k->source].text, text))
+        return true;
+    return cps_dsl_registry_add(&r->api, cps_arena_printf(r->arena, "%s.cps", op), cps_arena_strdup(r->arena, text),
+                                strlen(text), d);
+}
+
 cps_registry *
 cps_dsl_registry_create(cps_arena *a, cps_diags *d)
 {
@@ -457,6 +469,7 @@ cps_dsl_registry_create(cps_arena *a, cps_diags *d)
                             .leaves = leaves,
                             .leaf = leaf,
                             .make = make,
+                            .add = add,
                             .infer = infer,
                             .candidates = candidates,
                             .candidate = candidate,

@@ -1,0 +1,66 @@
+/* Regions: connected elementwise ops, broadcasts, casts, selects and row reductions as one
+ * kernel, which is written in the kernel language (region.c: which nodes; region_op.c: the
+ * mathematics; region_leaf.c: the tiles; region_tile.c: one op as statements).
+ *
+ * A region has one iteration space, a few axes from the outermost in. Every value of it varies
+ * along some of them and is the same along the others. The last axis lies along the columns,
+ * the one before it on the partitions, those before are loops. */
+#ifndef CPS_LOWER_REGION_H
+#define CPS_LOWER_REGION_H
+
+#include "lower/pass.h"
+
+#define CPS_RG_AXES 4     // of the iteration space
+#define CPS_RG_OPERANDS 12
+#define CPS_RG_RESULTS 8
+#define CPS_RG_NODES 64
+
+typedef enum cps_rvkind { CPS_RV_INPUT, CPS_RV_NUMBER, CPS_RV_NODE } cps_rvkind;
+
+typedef struct cps_rvalue {
+    cps_rvkind kind;
+    cps_op op;       // NODE
+    cps_dtype dtype; // of the graph's value
+    cps_val val;     // of the function; 0 for numbers
+    unsigned mask;   // axes it varies along: bit 0 is the outermost
+    double number;   // NUMBER
+    int nin, in[3];  // NODE: values before it
+    int slot;        // INPUT: operand; NODE: result, or -1
+} cps_rvalue;
+
+typedef struct cps_region {
+    int naxes; // at least 2, but 1 for a space that may be laid out freely
+    int64_t axis[CPS_RG_AXES];
+    int n, noperands, nresults;
+    bool reduces; // along the last axis
+    cps_rvalue v[CPS_RG_NODES + CPS_RG_NODES * 3];
+} cps_region;
+
+/* Whether an engine computes the node exactly as its dtypes ask, alone or in a region. When not,
+ * *why (may be NULL) is a reason for people, or NULL when the op is simply none for a region. */
+bool cps_region_takes(const cps_func *f, const cps_node *n, const char **why);
+
+/* `op NAME(...) -> ... { ... }`. */
+void cps_region_op(const cps_region *r, const char *name, cps_buf *out);
+/* `leaf NAME_tiles for NAME on TARGET { ... }`. */
+void cps_region_leaf(const cps_region *r, const char *name, const cps_target *t, cps_buf *out);
+
+static inline unsigned
+cps_region_all(const cps_region *r)
+{
+    return (1u << r->naxes) - 1;
+}
+/* Elements along the axes of the mask. */
+static inline int64_t
+cps_region_count(const cps_region *r, unsigned mask)
+{
+    int64_t n = 1;
+    for (int i = 0; i < r->naxes; i++)
+        n *= mask >> i & 1 ? r->axis[i] : 1;
+    return n;
+}
+
+/* A number as the language reads it. */
+void cps_region_number(double x, cps_buf *out);
+
+#endif
