@@ -120,12 +120,22 @@ cps_sel_address(cps_sel *s, cps_engine e, const cps_tview *v, uint32_t base, cps
 
 // ---- the whole core at once ----
 
+static cps_mop *
+meet(cps_sel *s, cps_span loc)
+{
+    cps_bundle none = {{0}};
+    cps_mop *m = cps_sel_op(s, CPS_M_BARRIER, CPS_SP, &none, loc);
+    cps_sel_forget(s);
+    return m;
+}
+
 static void
 barrier(cps_sel *s, cps_span loc)
 {
-    cps_bundle none = {{0}};
-    cps_sel_op(s, CPS_M_BARRIER, CPS_SP, &none, loc);
-    cps_sel_forget(s);
+    // Directly behind another one nothing has happened, and no way leads in: a label is an op.
+    uint32_t n = s->p->ops.n;
+    if (!n || s->p->ops.data[n - 1].kind != CPS_M_BARRIER)
+        meet(s, loc);
 }
 
 static uint32_t
@@ -378,9 +388,11 @@ cps_sel_control(cps_sel *s, const cps_tinst *x)
         return other_branch(s, x);
     case CPS_T_END:
         return close(s, x);
-    default: // fence, core_barrier
+    case CPS_T_CORE_BARRIER: // each counts: the other core may do more between two of them
+        meet(s, x->loc)->meets = true;
+        return true;
+    default: // fence
         barrier(s, x->loc);
-        s->p->ops.data[s->p->ops.n - 1].meets = x->op == CPS_T_CORE_BARRIER;
         return true;
     }
 }
