@@ -8,6 +8,7 @@
 #include "frontend/execute.h"
 #include "frontend/expand.h"
 #include "frontend/inputs.h"
+#include "frontend/kernel_cache.h"
 #include "frontend/model.h"
 #include "frontend/neff.h"
 #include "frontend/report.h"
@@ -305,13 +306,21 @@ beside(cps_cli *c, const char *dir, bool neff)
                : cps_cli_failed(c);
 }
 
+static void
+said(const char *dir, const char *leaf, const char *why, bool hit, double ms)
+{
+    fprintf(stderr, "%s: %s (%s), %s in %.2f ms\n", dir, leaf, why, hit ? "from the cache" : "compiled", ms);
+}
+
+static cps_exit package_of(cps_cli *c, const char *op, const cps_target *t, cps_kcache *kept, const char *dir, bool neff);
+
 /* One kernel as a package of one step: its binary, and its body as the reference graph. */
 cps_exit
 cps_kernel_compile(cps_cli *c, const char *op, const char *dir)
 {
     bool ok = true;
+    double t0 = cps_now_ms();
     const cps_target *t = cps_cli_target(c, &ok);
-    cps_instance inst;
     if (ok && !t) {
         cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'%s' makes NeuronCore binaries of operators", c->command);
         cps_help(c->diags, "for host code compile a model: copse compile IN --target host");
@@ -320,7 +329,29 @@ cps_kernel_compile(cps_cli *c, const char *op, const char *dir)
     if (cps_cli_has(c, CPS_OPT_EMIT) && !cps_cli_word(c, CPS_OPT_EMIT, "", "neff bir"))
         return CPS_USAGE;
     bool neff = !strcmp(cps_cli_str(c, CPS_OPT_EMIT, ""), "neff");
-    if (!ok || !cps_cli_call(c, op, t, &inst))
+    if (!ok)
+        return cps_cli_failed(c);
+    cps_kcache kept;
+    cps_rendered r;
+    const char *leaf, *why;
+    cps_exit done;
+    if (cps_kcache_get(c, op, t, &kept, &r, &leaf, &why)) {
+        double t1 = cps_now_ms();
+        done = cps_rendered_write(&r, dir, c->diags) ? CPS_OK : cps_cli_failed(c);
+        if (done == CPS_OK)
+            said(dir, leaf, why, true, t1 - t0);
+    } else {
+        done = package_of(c, op, t, &kept, dir, neff);
+    }
+    cps_kcache_release(&kept);
+    return done;
+}
+
+static cps_exit
+package_of(cps_cli *c, const char *op, const cps_target *t, cps_kcache *kept, const char *dir, bool neff)
+{
+    cps_instance inst;
+    if (!cps_cli_call(c, op, t, &inst))
         return cps_cli_failed(c);
     double t0 = cps_now_ms();
     if (cps_is_block(c, inst.op)) {
@@ -342,10 +373,14 @@ cps_kernel_compile(cps_cli *c, const char *op, const char *dir)
         return cps_cli_failed(c);
     cps_package *p = cps_kernel_package(c, &inst, &cand[k], why, &bin);
     double t1 = cps_now_ms();
-    if (!p || !cps_package_write(p, dir, c->diags))
+    if (!p)
         return cps_cli_failed(c);
-    fprintf(stderr, "%s: %s (%s), %s in %.2f ms\n", dir, cand[k].leaf, why,
-            bin.hit ? "from the cache" : "compiled", t1 - t0);
+    cps_rendered r;
+    cps_package_render(p, &r);
+    if (!cps_rendered_write(&r, dir, c->diags))
+        return cps_cli_failed(c);
+    cps_kcache_put(c, kept, &r, cand[k].leaf, why);
+    said(dir, cand[k].leaf, why, bin.hit, t1 - t0);
     return beside(c, dir, neff);
 }
 

@@ -5,6 +5,7 @@
 
 BUILD is a build folder. Kernels are compiled by whole processes; a figure is processor time (user and system) of the
 fastest of N runs, since wall time says little on a shared machine, and memory the peak of resident pages in any of them.
+Each run writes to a fresh folder: some file systems search long for an inode where files were removed a moment ago.
 What happens inside one process is measured by bench_compile (compile_rates.c). latency.py shows how both grow."""
 import argparse, glob, json, os, subprocess, sys, tempfile
 
@@ -41,9 +42,9 @@ class Build:
         key = tuple(args)
         if key not in self.seen:
             with tempfile.TemporaryDirectory() as tmp:
-                cmd = ["kernel", "compile", *args, "--no-cache", "-o", os.path.join(tmp, "k")]
-                best = min(self.once(cmd) for _ in range(self.runs))
-                files = glob.glob(os.path.join(tmp, "k", "kernels", "**", "*"), recursive=True)
+                cmd = ["kernel", "compile", *args, "--no-cache", "-o"]
+                best = min(self.once([*cmd, os.path.join(tmp, "k%d" % i)]) for i in range(self.runs))
+                files = glob.glob(os.path.join(tmp, "k0", "kernels", "**", "*"), recursive=True)
                 size = {f: os.path.getsize(f) for f in files if os.path.isfile(f)}
             code = sum(n for f, n in size.items() if f.endswith(".bin") and not f.endswith("data.bin"))
             self.seen[key] = best, code // 64, sum(size.values())
@@ -52,9 +53,8 @@ class Build:
     def hit(self, args):
         with tempfile.TemporaryDirectory() as tmp:
             env = {**os.environ, "XDG_CACHE_HOME": os.path.join(tmp, "cache")}
-            cmd = ["kernel", "compile", *args, "-o", os.path.join(tmp, "k")]
-            self.once(cmd, env)
-            return min(self.once(cmd, env) for _ in range(3 * self.runs))
+            cmd = ["kernel", "compile", *args, "-o"]
+            return min([self.once([*cmd, os.path.join(tmp, "k%d" % i)], env) for i in range(3 * self.runs + 1)][1:])
 
     def peak(self, args):
         """Peak of resident memory, from the process's own account at its end."""

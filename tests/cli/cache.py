@@ -108,4 +108,40 @@ for i in range(50):
     got = copse(*KERNEL[:3], *shape, "--cache", kc).stdout
     fresh = copse(*KERNEL[:3], *shape, "--no-cache").stdout
     check(len(fresh) > 0 and got == fresh, f"after the kills, shape {i} gives another listing")
+
+
+# `kernel compile`: a hit writes the package as it was, whatever the folder; what goes into it makes a miss.
+COMPILE = ["kernel", "compile", "matmul", "--dims", "M=256,K=256,N=256"]
+
+
+def package(name, *more, place=f"{TMP}/packages"):
+    out = f"{TMP}/{name}"
+    r = copse(*COMPILE, *more, "-o", out, "--cache", place)
+    check(r.returncode == 0, f"{more}: {r.stderr.decode()}")
+    files = {os.path.relpath(os.path.join(b, f), out): open(os.path.join(b, f), "rb").read()
+             for b, _, fs in os.walk(out) for f in fs}
+    return b"from the cache" in r.stderr, files
+
+
+fresh = package("p0", "--no-cache")
+check(not fresh[0], "--no-cache compiles")
+check(package("p1") == fresh, "the first compile misses")
+check(package("p2") == (True, fresh[1]), "the second hits, and writes the same bytes")
+check(package("p2", "-j", "1", "--color", "never") == (True, fresh[1]), "over an older package, with options that change nothing")
+for more in (["--dtype", "fp32"], ["--target", "trn1"], ["--attr", "tx=1"], ["--leaf", "matmul_stream"], ["--logical-nc-config", "2"]):
+    cold = package("p3", *more)
+    check(not cold[0] and cold[1] != fresh[1], f"{more} misses")
+    check(package("p3", *more) == (True, cold[1]), f"{more} hits then")
+with open(f"{TMP}/more.cps", "w") as f:
+    f.write("op more(x[N]) -> y[N] { y = x; }\n")
+package("p4", "-I", f"{TMP}/more.cps")
+with open(f"{TMP}/more.cps", "w") as f:
+    f.write("op more(x[N] -> y[N] { y = x; }\n")
+check(copse(*COMPILE, "-I", f"{TMP}/more.cps", "-o", f"{TMP}/p4", "--cache", f"{TMP}/packages").returncode == 1, "a file of -I is read each time")
+for base, _, names in os.walk(f"{TMP}/packages"):
+    for name in names:
+        raw = bytearray(open(os.path.join(base, name), "rb").read())
+        raw[len(raw) // 2] ^= 4
+        open(os.path.join(base, name), "wb").write(raw)
+check(package("p5") == fresh, "damaged entries miss")
 done()
