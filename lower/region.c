@@ -25,6 +25,8 @@
 #define MAX_ROUND_TRIPS 4096 // tiles of rows that the loops of one region may unroll to
 #define LONG_ROW 8192
 #define FEW_ROWS 16
+#define SHORT_ROW 32
+#define FEW_LOOPS 64
 
 /* Where the elements of a value lie in the iteration space: intervals [lo, hi) of strides, ascending
  * and not adjacent. A value that is whole is one interval [1, total). */
@@ -511,19 +513,38 @@ mask_of(const cps_region *r, const group *g, const embed *e)
     return mask;
 }
 
+static int64_t
+largest_divisor(int64_t n, int64_t limit)
+{
+    int64_t best = 1;
+    for (int64_t q = 2; q <= limit; q++)
+        if (n % q == 0)
+            best = q;
+    return best;
+}
+
 // Rows for a space without a pattern: as many as there are partitions when the count divides so.
 static void
 free_axes(const former *w, cps_region *r, const group *g)
 {
-    int64_t lanes = 1, dim[2] = {1, g->total};
-    for (int64_t q = 2; q <= 128; q++)
-        if (g->total % q == 0)
-            lanes = q;
+    int64_t lanes = largest_divisor(g->total, 128), dim[2] = {1, g->total};
     cps_rows_of(type_of(w, node_at(w, g->node.data[g->node.n - 1])->out[0]), dim);
     r->naxes = 2;
     bool rows = lanes < 64 && dim[0] * dim[1] == g->total && CPS_MIN(dim[0], 128) > lanes;
     r->axis[0] = rows ? dim[0] : lanes;
     r->axis[1] = g->total / r->axis[0];
+}
+
+// A few long rows leave most partitions without work: each row is spread over them instead, and
+// the rows become a loop.
+static void
+spread_rows(group *g)
+{
+    if (g->inner || g->ncut < 3 || g->ncut > CPS_RG_AXES)
+        return;
+    int64_t n = g->cut[1], rows = g->cut[2] / n, lanes = largest_divisor(n, 128);
+    if (rows < 64 && lanes > rows && n / lanes >= SHORT_ROW && g->total / n <= FEW_LOOPS)
+        add_cut(g, n / lanes);
 }
 
 static int
@@ -568,6 +589,7 @@ region_of(former *w, int32_t id)
     cps_region *r = cps_new(w->a, cps_region);
     cps_map at; // value -> index + 1
     cps_map_init(&at, w->a);
+    spread_rows(g);
     w->g = *g;
     r->reduces = g->inner > 0;
     if (g->ncut <= 2 && !g->inner) {

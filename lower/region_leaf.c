@@ -20,9 +20,12 @@
 
 #define PARTITIONS 128
 #define SHARE_FOR_ROWS 3 /* rows for all may take one third of a partition */
-#define MANY_SLOTS 6
-#define FEW_SLOTS 3
 #define MARGIN 4096      /* bytes of a partition for constants and columns */
+
+// Slots of loads and of what is stored, in order of preference.
+static const struct {
+    int loads, stores;
+} depths[] = {{6, 4}, {4, 3}, {3, 2}, {2, 2}};
 
 static const int widths[] = {2048, 1024, 512, 256, 128, 64, 32};
 
@@ -216,6 +219,27 @@ choose_dtypes(cps_rgen *g)
     }
 }
 
+// A tile that a store reads, or that becomes one by a selection in place.
+static bool
+is_sent(const cps_rgen *g, int k)
+{
+    const cps_region *r = g->r;
+    for (int q = 0; q < r->n; q++) {
+        if (is_stored(r, q) && g->v[q].root == k && g->v[k].dtype == (r->v[q].dtype == CPS_DT_BOOL ? CPS_DT_U8 : r->v[q].dtype))
+            return true;
+        if (q > k && r->v[q].op == CPS_OP_SELECT && r->v[q].kind == CPS_RV_NODE && is_stored(r, q) && g->v[k].uses == 1 &&
+            (g->v[r->v[q].in[1]].root == k || g->v[r->v[q].in[2]].root == k))
+            return true;
+    }
+    return false;
+}
+
+const char *
+cps_rg_slots(const cps_rgen *g, int k)
+{
+    return g->v[k].cls == CPS_RG_FULL && is_sent(g, k) ? cps_arena_printf(g->a, " bufs %d", g->store_slots) : "";
+}
+
 static int
 the_user(const cps_rgen *g, int k)
 {
@@ -265,7 +289,7 @@ bytes_per_column(const cps_rgen *g, int64_t *rows)
         const cps_rgtile *x = &g->v[k];
         const cps_rvalue *v = &r->v[k];
         if (is_stored(r, k))
-            stores += 2 * CPS_MAX((int64_t)cps_dtype_bytes(v->dtype), (int64_t)size_of(g, k));
+            stores += g->store_slots * CPS_MAX((int64_t)cps_dtype_bytes(v->dtype), (int64_t)size_of(g, k));
         if (v->kind == CPS_RV_NUMBER || x->root != k || x->inlined)
             continue;
         if (x->cls == CPS_RG_ROW)
@@ -292,24 +316,25 @@ static void
 choose_layout(cps_rgen *g, int *width, int64_t *column, int64_t *fixed)
 {
     int64_t room = g->t->sbuf_bytes - g->t->sbuf_reserve - MARGIN, rows;
-    // The last op of a chain may read what was loaded first: while the engines hand a tile on, loads go on.
-    for (g->slots = MANY_SLOTS; g->slots > FEW_SLOTS; g->slots--)
-        if (bytes_per_column(g, &rows) * widths[0] <= room - rows * g->N)
+    // The last op of a chain may read what was loaded first, and a store is slow: while the engines
+    // hand a tile on, loads and stores go on.
+    for (size_t i = 0; i < cps_countof(depths); i++) {
+        g->slots = depths[i].loads;
+        g->store_slots = depths[i].stores;
+        *column = bytes_per_column(g, &rows);
+        if (*column * widths[0] <= room - rows * g->N)
             break;
-    *column = bytes_per_column(g, &rows);
+    }
     g->rows_first = rows * g->N <= room / SHARE_FOR_ROWS;
     *fixed = g->rows_first ? rows * g->N : 0;
     if (!g->rows_first)
         *column += 2 * rows;
-    if (g->r->reduces) {
-        for (int s = MANY_SLOTS; s >= 2 && !g->whole; s--) {
-            g->slots = s;
-            int64_t c = bytes_per_column(g, &rows) + (g->rows_first ? 0 : 2 * rows);
-            if (c * g->N + *fixed <= room) {
-                g->whole = true;
-                *column = c;
-            }
-        }
+    for (size_t i = 0; g->r->reduces && !g->whole && i < cps_countof(depths); i++) {
+        g->slots = depths[i].loads;
+        g->store_slots = depths[i].stores;
+        int64_t c = bytes_per_column(g, &rows) + (g->rows_first ? 0 : 2 * rows);
+        g->whole = c * g->N + *fixed <= room;
+        *column = c; // of the shallowest when none fits
     }
     *width = 32;
     for (size_t i = 0; i < cps_countof(widths); i++)
@@ -364,7 +389,7 @@ store(cps_rgen *g, int k)
     if (x->cls != c || x->dtype != t || input || g->r->v[g->v[k].root].kind == CPS_RV_NUMBER) {
         cps_rgclass from = x->cls;
         if (from == c || (c == CPS_RG_FULL && from == CPS_RG_ROW) || (c == CPS_RG_COL && from == CPS_RG_ONE)) {
-            cps_rg_line(g, "sbuf y%ds[%s]: %s bufs 2 = %s;", v->slot, cps_rg_extents(g, c), cps_dtype_name(t), src);
+            cps_rg_line(g, "sbuf y%ds[%s]: %s bufs %d = %s;", v->slot, cps_rg_extents(g, c), cps_dtype_name(t), c == CPS_RG_FULL ? g->store_slots : 2, src);
             src = cps_arena_printf(g->a, "y%ds", v->slot);
         } else {
             src = cps_rg_shaped(g, k, c, t, cps_arena_printf(g->a, "_y%d", v->slot));

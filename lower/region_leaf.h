@@ -29,7 +29,7 @@ typedef struct cps_rgen {
     int64_t T, N, R; /* extents of the partition and the column axis; partitions of a row */
     bool whole;      /* rows lie whole in SBUF: no loop over columns, tiles stay */
     bool rows_first; /* rows are made before the loop over T, as long as N */
-    int indent, slots;
+    int indent, slots, store_slots;
     double load[CPS_ENGINES]; /* ns for each column */
     double count[CPS_ENGINES];
     cps_rgtile v[CPS_RG_NODES + CPS_RG_NODES * 3];
@@ -43,6 +43,9 @@ const char *cps_rg_extents(const cps_rgen *g, cps_rgclass c);
 const char *cps_rg_read(const cps_rgen *g, int k, cps_rgclass c);
 /* The root's own name. */
 const char *cps_rg_name(const cps_rgen *g, int k);
+
+/* " bufs 4" for a tile that a store reads, else "". */
+const char *cps_rg_slots(const cps_rgen *g, int k);
 
 /* The statements of node k. */
 void cps_rg_statement(cps_rgen *g, int k);

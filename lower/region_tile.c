@@ -300,10 +300,13 @@ has_shape(const cps_rgen *g, int k, cps_rgclass c)
     return x == c || (c == CPS_RG_FULL && x == CPS_RG_ROW) || (c == CPS_RG_COL && x == CPS_RG_ONE);
 }
 
+// The node's own tile, for an instruction that is written as such.
 static const char *
-fresh(cps_rgen *g, const char *name, cps_rgclass c, cps_dtype t)
+fresh(cps_rgen *g, int k)
 {
-    cps_rg_line(g, "sbuf %s[%s]: %s;", name, cps_rg_extents(g, c), cps_dtype_name(t));
+    const char *name = cps_rg_name(g, k);
+    cps_rg_line(g, "sbuf %s[%s]: %s%s;", name, cps_rg_extents(g, g->v[k].cls), cps_dtype_name(g->v[k].dtype),
+                cps_rg_slots(g, k));
     return name;
 }
 
@@ -404,8 +407,8 @@ static void
 give(cps_rgen *g, int k, const char *expr, const char *mark)
 {
     const cps_rgtile *x = &g->v[k];
-    cps_rg_line(g, "sbuf %s[%s]: %s = %s%s;", cps_rg_name(g, k), cps_rg_extents(g, x->cls),
-                cps_dtype_name(x->dtype), expr, mark);
+    cps_rg_line(g, "sbuf %s[%s]: %s%s = %s%s;", cps_rg_name(g, k), cps_rg_extents(g, x->cls),
+                cps_dtype_name(x->dtype), cps_rg_slots(g, k), expr, mark);
 }
 
 /* ---- arithmetic ---- */
@@ -453,7 +456,7 @@ arithmetic(cps_rgen *g, int k)
         give(g, k, expr, "");
         return;
     }
-    fresh(g, cps_rg_name(g, k), x->cls, x->dtype);
+    fresh(g, k);
     cps_rg_line(g, "tensor_tensor(dst: %s, data1: %s, data2: %s, op: \"%s\") on pool;", cps_rg_name(g, k), a, b,
                 v->op == CPS_OP_ADD ? "add" : "mult");
 }
@@ -480,7 +483,7 @@ power(cps_rgen *g, int k)
 {
     const cps_rvalue *v = &g->r->v[k];
     const cps_rgtile *x = &g->v[k];
-    const char *name = fresh(g, cps_rg_name(g, k), x->cls, x->dtype);
+    const char *name = fresh(g, k);
     bool swap = is_number(g, v->in[0]);
     int n = is_number(g, v->in[1]) ? v->in[1] : v->in[0];
     charge(g, x->cls, CPS_POOL, 2);
@@ -566,7 +569,7 @@ whole_number(cps_rgen *g, int k)
     }
     bool floor = v->op == CPS_OP_FLOOR;
     cps_rg_line(g, "sbuf %sw[%s]: fp32 = %s - %sd;", n, ext, a, n);
-    fresh(g, n, x->cls, x->dtype);
+    fresh(g, k);
     cps_rg_line(g, "scalar_tensor_tensor(dst: %s, data: %sd, operand0: 0.0, operand1: %sw, op0: \"%s\", op1: \"%s\"%s);",
                 n, n, n, floor ? "is_lt" : "is_gt", floor ? "subtract" : "add", floor ? ", reverse1: true" : "");
 }
@@ -623,7 +626,7 @@ logic(cps_rgen *g, int k)
         charge(g, x->cls, CPS_DVE, 2);
         a = cps_rg_shaped(g, v->in[0], x->cls, CPS_DT_I32, own(g, k, 'i'));
         b = cps_rg_shaped(g, v->in[1], x->cls, CPS_DT_I32, own(g, k, 'j'));
-        const char *n = fresh(g, cps_rg_name(g, k), x->cls, CPS_DT_I32);
+        const char *n = fresh(g, k);
         cps_rg_line(g, "tensor_tensor(dst: %s, data1: %s, data2: %s, op: \"%s\");", n, a, b, op);
         return;
     }
@@ -783,7 +786,7 @@ static void
 not_a_number(cps_rgen *g, int k)
 {
     const cps_rgtile *x = &g->v[k];
-    const char *a = cps_rg_read(g, g->r->v[k].in[0], x->cls), *n = fresh(g, cps_rg_name(g, k), x->cls, x->dtype);
+    const char *a = cps_rg_read(g, g->r->v[k].in[0], x->cls), *n = fresh(g, k);
     charge(g, x->cls, CPS_DVE, 2);
     cps_rg_line(g, "tensor_tensor(dst: %s, data1: %s, data2: %s, op: \"is_ne\");", n, a, a);
 }

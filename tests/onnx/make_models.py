@@ -331,7 +331,15 @@ def bad():
     save(m, "bad-data.onnx")
 
 
+def where():
+    n = h.make_node
+    nodes = [n("Greater", ["a", "b"], ["m"], "gt"), n("Mul", ["a", "c"], ["p"], "mul"),
+             n("Floor", ["b"], ["f"], "floor"), n("Where", ["m", "p", "f"], ["y"], "where")]
+    save(model("where", nodes, [vi(x, T.BFLOAT16, [130, 257]) for x in "abc"], [vi("y", T.BFLOAT16, [130, 257])], {}),
+         "where.onnx")
+
+
 os.makedirs(OUT, exist_ok=True)
 os.makedirs(os.path.join(OUT, "../../data"), exist_ok=True)
-for f in (mlp, encoder, decoder, gpt, small_encoder, forms, external, bad):
+for f in (mlp, encoder, decoder, gpt, small_encoder, forms, external, bad, where):
     f()

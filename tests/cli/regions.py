@@ -1,0 +1,61 @@
+"""Regions through the command line: an ONNX graph of ops that have no leaf of their own, from the file to the
+simulator on every target; the graph's text with its written kernels read back; a chain near its roof; why a
+region was formed."""
+import json
+from util import *
+
+WHERE = "tests/onnx/data/where.onnx"
+
+for target in ("trn1", "trn2", "trn3"):
+    report = f"{TMP}/{target}.json"
+    r = copse("run", WHERE, "--on", "sim", "--target", target, "--compare", "ref", "--report", report)
+    check(r.returncode == 0, f"{target}: {r.stderr.decode()}")
+    with open(report) as f:
+        rep = json.load(f)
+    check(rep["pass"] and not any(rep["checks"].values()), f"{target}: {rep['checks']}")
+
+# The text carries the kernel: it lowers to the same binary without the pass, and evaluates.
+text = f"{TMP}/where.cir"
+check(copse("opt", WHERE, "--target", "trn2", "-o", text).returncode == 0, "opt")
+lines = open(text).read().split("\n")
+check(sum("call @region_" in x for x in lines) == 1, "one region")
+for where in ("ref", "sim"):
+    r = copse("run", text, "--on", where, "--compare", "ref")
+    check(r.returncode == 0, f"text on {where}: {r.stderr.decode()}")
+with open(text) as f:
+    damaged = f.read().replace("let v", "let let v", 1)
+with open(text, "w") as f:
+    f.write(damaged)
+r = copse("run", text, "--on", "sim")
+check(r.returncode == 1 and b"E2106" in r.stderr, f"a damaged kernel: {r.returncode} {r.stderr.decode()}")
+
+r = copse("explain", WHERE, "--json")
+calls = json.loads(r.stdout)
+check(len(calls) == 1 and calls[0]["region"] == "A region of 4 ops: gt mul floor select. Formed because the "
+      "library has no leaf for: gt floor select. ", calls)
+
+# One load, one store: a chain of five at 0.8 of its roof or more.
+chain = f"{TMP}/chain.cir"
+with open(chain, "w") as f:
+    f.write("""copse.graph 1
+module "chain"
+func @main {
+  input %a.1: bf16[4096,4096]
+  %2 = relu %a.1 : bf16[4096,4096]
+  %3 = const bf16[] [0.5]
+  %4 = mul %2, %3 : bf16[4096,4096]
+  %5 = const bf16[] [0.25]
+  %6 = sub %4, %5 : bf16[4096,4096]
+  %7 = tanh %6 : bf16[4096,4096]
+  %8 = add %7, %a.1 : bf16[4096,4096]
+  output "y" %8
+}
+""")
+report = f"{TMP}/chain.json"
+r = copse("run", chain, "--on", "sim", "--target", "trn2", "--compare", "ref", "--report", report)
+check(r.returncode == 0, f"chain: {r.stderr.decode()}")
+rep = json.load(open(report))
+fraction = rep["roofline_fraction"]
+print(f"five ops on [4096,4096] bf16: {rep['time_ns']} ns, {fraction:.3f} of the roof")
+check(fraction >= 0.8, f"{fraction:.3f} of the roof")
+done()
