@@ -12,7 +12,15 @@ typedef struct mm_strips {
     float *at; /* rows * cols floats */
     bool ready;
     uint32_t top, low; /* of their range */
+    bool looked, picks; /* whether each column is a single 1 has been looked at, and is so */
+    uint8_t row[128];   /* then the row of a column's 1 */
 } mm_strips;
+
+static inline void
+mm_forget(mm_strips *s)
+{
+    s->ready = s->looked = false;
+}
 
 typedef struct mm_job {
     const float *w; /* row k at w + k * wpitch floats */

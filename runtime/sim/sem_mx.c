@@ -131,7 +131,7 @@ exec_ldweights_mx(cps_sim *s, engine *e, insn *i)
     if (!mx_of(s, i, CPS_F_SMX1_LW_src, F(CPS_F_SMX1_LW_in_dtype), cols, &m) ||
         !mx_access(s, e, i, &m))
         return false;
-    e->strips.ready = false;
+    mm_forget(&e->strips);
     for (unsigned k = 0; k < i->rows; k++) {
         mx_load(s, &m, k, row, cols);
         for (unsigned q = 0; q < PACK; q++)

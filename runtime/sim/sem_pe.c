@@ -101,7 +101,7 @@ exec_ldweights(cps_sim *s, engine *e, insn *i)
     unsigned r0 = i->group & 0xFF, c0 = i->group >> 8, cols = i->fn;
     float *row = s->row[0], *w = e->w[0] + (size_t)r0 * LANES + c0;
     uint8_t *codes = e->wcodes + (size_t)r0 * WCODE_PITCH + c0 * sizeof *w;
-    e->strips.ready = false;
+    mm_forget(&e->strips);
     e->wmode = i->cmd;
     e->wdtype = o->dtype;
     if (!i->flag && wide_ldweights(s, o, i->rows, w, codes))
@@ -334,10 +334,48 @@ strips_of(engine *e, const insn *i, unsigned kind)
 {
     uint32_t part = i->group | (uint32_t)i->rows << 16 | (uint32_t)i->fn << 24;
     if (e->strips_part != part || e->strips_kind != kind)
-        e->strips.ready = false;
+        mm_forget(&e->strips);
     e->strips_part = part;
     e->strips_kind = (uint8_t)kind;
     return &e->strips;
+}
+
+/* Whether the weights only pick rows of x, codes of bf16, as an identity does that adds x to a sum: then a
+ * product is a row plus zeros. Where x is not finite, 0 times it is no zero. */
+static bool
+picks_rows(cps_sim *s, const mm_job *j)
+{
+    mm_strips *t = j->strips;
+    if (!j->bf16)
+        return false;
+    if (!t->looked) {
+        wide_side w = {.at = (uint8_t *)(uintptr_t)j->w, .pitch = j->wpitch * sizeof *j->w};
+        unsigned m = 0;
+        while (m < j->cols && (j->w[m] == 0 || j->w[m] == 1))
+            m++; // the first row of other weights says so at once
+        t->picks = m == j->cols && s->wide->selector(&w, j->rows, j->cols, t->row);
+        t->looked = true;
+    }
+    const uint8_t *x = j->x;
+    bool fine = t->picks;
+    for (unsigned k = 0; k < j->rows && fine; k++)
+        fine = s->wide->finite_codes((const void *)(x + k * j->xpitch), j->n);
+    return fine;
+}
+
+/* 0 + x for each row that is picked: the sum begins with 0, so that -0 becomes 0. */
+static void
+pick_rows(cps_sim *s, const mm_job *j)
+{
+    static const wide_step zero[1][2] = {{{.mul = 1, .add = 0}}};
+    for (unsigned m = 0; m < j->cols; m++) {
+        wide_side x = {.at = (uint8_t *)(uintptr_t)j->x + j->strips->row[m] * j->xpitch, .bf16 = true};
+        wide_side o = {.at = (uint8_t *)(j->out + m * j->opitch)}, v = {.at = (uint8_t *)s->row[1]};
+        wide_side *to = j->add ? &v : &o;
+        s->wide->steps[0][wide_kind(to, &x)](to, &x, &x, zero, 0, 1, j->n);
+        if (j->add)
+            s->wide->pair[WIDE_ADD][wide_kind(&o, &o)](&o, &o, &v, zero, 0, 1, j->n);
+    }
 }
 
 /* The product of a job straight into the destination where that can be, else by way of scratch. */
@@ -362,7 +400,10 @@ multiply(cps_sim *s, engine *e, const insn *i, mm_job *j, unsigned region)
     j->out = (float *)opnd_row(s, o, 0);
     j->opitch = PSUM_PITCH / sizeof *j->out;
     j->add = how == PE_ADD;
-    mm_run(j);
+    if (picks_rows(s, j))
+        pick_rows(s, j);
+    else
+        mm_run(j);
     if (flags)
         not_fresh(s, o);
     mark_opnd(s, o);

@@ -67,6 +67,7 @@ typedef struct wide_loops {
     /* The upper 12 bits of each significand, or the exact rest; of what is not finite itself and 0. */
     void (*split)(const float *in, bool low, float *out, size_t n);
     bool (*finite)(const float *in, size_t n); /* all of them */
+    bool (*finite_codes)(const uint16_t *in, size_t n); /* of bf16 */
     /* The first element from k on that is greater than t, or equal to t; n when there is none. */
     size_t (*above)(const float *v, size_t k, size_t n, float t);
     size_t (*equal)(const float *v, size_t k, size_t n, float t);

@@ -794,6 +794,17 @@ all_finite(const float *in, size_t n)
     return big >> 24 != 255;
 }
 
+static bool
+all_finite_codes(const uint16_t *in, size_t n)
+{
+    uint16_t big = 0;
+    for (size_t k = 0; k < n; k++) {
+        uint16_t b = (uint16_t)(in[k] << 1);
+        big = b > big ? b : big;
+    }
+    return big >> 8 != 255;
+}
+
 #define SEARCH(name, op)                                                                       \
     static size_t name(const float *v, size_t k, size_t n, float t)                            \
     {                                                                                          \
@@ -830,6 +841,7 @@ const wide_loops WIDE = {
     .turn = turn,
     .split = split,
     .finite = all_finite,
+    .finite_codes = all_finite_codes,
     .above = above,
     .equal = equal,
 };

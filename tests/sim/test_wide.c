@@ -254,6 +254,12 @@ rows(const wide_loops *w)
         for (k = 0; k < n; k++)
             finite &= isfinite(v[k]) != 0;
         bad += w->finite(v, n) != finite;
+        uint16_t codes[N];
+        for (k = 0; k < n; k++)
+            codes[k] = (uint16_t)(cps_f32_bits(v[k]) >> 16);
+        for (finite = true, k = 0; k < n; k++)
+            finite &= (codes[k] & 0x7F80) != 0x7F80;
+        bad += w->finite_codes(codes, n) != finite;
         for (k = 0; k < n; k++) // exp: all magnitudes, and around the ends of its range
             v[k] = t % 4 == 3 ? (float)(word() % 2000) * 0.1f - 120 : any();
         w->exp(v, out, n);
