@@ -69,6 +69,16 @@ pairs_share(const cps_instance *i)
     return CPS_MIN(0.5, pairs / ((double)sq * (double)skv));
 }
 
+/* Nothing is computed: whatever the results hold lies somewhere in the operands. */
+static bool
+moves_only(const cps_func *f)
+{
+    for (uint32_t i = 0; i < f->nodes.n; i++)
+        if (cps_ops[f->nodes.data[i].op].opclass != CPS_OC_SHAPE)
+            return false;
+    return true;
+}
+
 bool
 cps_roof_of(cps_registry *r, cps_arena *a, const cps_instance *inst, cps_roof *out, cps_diags *d)
 {
@@ -96,15 +106,18 @@ cps_roof_of(cps_registry *r, cps_arena *a, const cps_instance *inst, cps_roof *o
     }
     for (uint32_t i = 0; i < f->inputs.n; i++)
         out->bytes += input_bytes(f, f->inputs.data[i]);
+    int64_t written = 0;
     for (uint32_t i = 0; i < f->outputs.n; i++)
-        out->bytes += cps_type_bytes(&f->vals.data[f->outputs.data[i]].type);
+        written += cps_type_bytes(&f->vals.data[f->outputs.data[i]].type);
+    out->bytes += written;
     if (!inst->target)
         return true;
     // a core beside a busy neighbour has a little less of their HBM (contract)
     double rate = inst->target->hbm_roof_bytes_per_ns;
     if (inst->cores > 1)
         rate = CPS_MIN(rate, inst->target->hbm_pair_bytes_per_ns);
-    double mem_ns = (double)out->bytes / rate;
+    // the rate is that of the DMA engines, which bytes on their way from place to place in memory pass once
+    double mem_ns = (double)(moves_only(f) ? written : out->bytes) / rate;
     double cores = inst->cores;
     out->roofline_ns = CPS_MAX(pe_ns, mem_ns) / cores;
     out->bound = pe_ns > mem_ns ? "compute" : "memory";

@@ -36,23 +36,15 @@ leaf transpose_elements for transpose on trn1, trn2, trn3 {
     }
 }
 
-// The larger of the two axes goes on the partitions; the swap is in the strides of the load or of the store.
+// From place to place in memory: a transfer passes the engines once, where the roof counts reading and writing.
 leaf swap_axes_dma for swap_axes on trn1, trn2, trn3 {
     where D > 1 || B == 1 || C == 1 : "rows of one element make a transpose, which has a leaf of its own";
-    cost hbm: bytes(x) + bytes(y);
+    cost hbm: bytes(x);
     tolerance 0.0, 0.0;
     cases (A: 1, B: 128, C: 12, D: 32), (A: 2, B: 5, C: 3, D: 7), (A: 1, B: 12, C: 128, D: 32), (A: 1, B: 3, C: 300, D: 130, dtype: fp32),
           (A: 1, B: 1, C: 1, D: 1), (A: 2, B: 3, C: 20, D: 12, dtype: i64);
 
-    let room = sbuf.partition / 4 / bytes(x.dtype);             // elements of one of two buffers
-    let d_wide = min(D, room);
-    let deep = max(1, room / d_wide);                           // rows of the smaller axis in a tile
-    let xs = B >= C ? x : x.view("a b c d -> a c b d");
-    let ys = B >= C ? y.view("a c b d -> a b c d") : y;
-    for a in 0..A across cores, p in tiles(max(B, C), 128), q in tiles(min(B, C), deep), r in tiles(D, d_wide) {
-        sbuf t[p, q, r]: x.dtype bufs 2 <- xs[a, p, q, r];
-        ys[a, p, q, r] <- t;
-    }
+    for b in tiles(B, ceil_div(B, cores)) across cores { y[:, :, b, :] <- x.view("a b c d -> a c b d")[:, :, b, :]; }
 }
 
 leaf swap_axes_pe for swap_axes on trn1, trn2, trn3 {
@@ -79,28 +71,15 @@ leaf swap_axes_elements for swap_axes on trn1, trn2, trn3 {
     }
 }
 
-// Rows cut out of the middle axis: the longer of the two outer axes goes on the partitions.
+// Rows cut out of the middle axis, from place to place in memory.
 leaf slice_dma for slice on trn1, trn2, trn3 {
     where start >= 0 && count >= 1 && start + count <= N : "the slice must lie inside the axis";
-    cost hbm: 2 * bytes(y);
+    cost hbm: bytes(y);
     tolerance 0.0, 0.0;
     cases (A: 1, N: 128, B: 384, start: 3, count: 5), (A: 4, N: 9, B: 33, start: 0, count: 1), (A: 300, N: 10, B: 5, start: 3, count: 2),
-          (A: 1, N: 400, B: 3, start: 100, count: 300, dtype: i64);
+          (A: 1, N: 400, B: 3, start: 100, count: 300, dtype: i64), (A: 128, N: 1152, B: 1, start: 384, count: 384), (A: 2, N: 3, B: 5, start: 0, count: 1);
 
-    let room = sbuf.partition / 4 / bytes(x.dtype);
-    let wide = min(B, room);
-    let xs = x[:, start:start + count, :];
-    if (A > count) {
-        for a in tiles(A, 128) across cores, n in tiles(count, max(1, room / wide)), b in tiles(B, wide) {
-            sbuf t[a, n, b]: x.dtype bufs 2 <- xs[a, ds(n.start, n.size), b];
-            y[a, n, b] <- t;
-        }
-    } else {
-        for a in 0..A, n in tiles(count, 128) across cores, b in tiles(B, wide) {
-            sbuf u[n, b]: x.dtype bufs 2 <- xs[a, ds(n.start, n.size), b];
-            y[a, n, b] <- u;
-        }
-    }
+    for a in tiles(A, ceil_div(A, cores)) across cores { y[a, :, :] <- x[a, ds(start, count), :]; }
 }
 
 // One row of the table per partition, fetched by the indices in a column. A transfer moves one element per row, the
