@@ -327,9 +327,42 @@ cps_cmd_run(cps_cli *c)
     return code;
 }
 
+/* The three things that `sim` does share one list of options; what one of them would pass over is
+ * refused. */
+static bool
+sim_options(cps_cli *c)
+{
+    enum { VALIDATE = 1, PACKAGE = 2, GROUP = 4 };
+    static const char *const does[] = {"", "--validate", "a package", "", "a group of kernels"};
+    static const struct {
+        cps_opt opt;
+        const char *name;
+        unsigned of;
+    } own[] = {{CPS_OPT_ROWS, "--rows", VALIDATE},           {CPS_OPT_COUNTS, "--counts", VALIDATE},
+               {CPS_OPT_OUTPUT, "-o", VALIDATE},             {CPS_OPT_JSON, "--json", VALIDATE},
+               {CPS_OPT_KERNEL, "--kernel", PACKAGE},        {CPS_OPT_SEED, "--seed", PACKAGE | GROUP},
+               {CPS_OPT_INPUT, "--input", PACKAGE | GROUP},  {CPS_OPT_OUTDIR, "--output-dir", PACKAGE | GROUP},
+               {CPS_OPT_TRACE, "--trace", PACKAGE | GROUP},  {CPS_OPT_HTML, "--html", PACKAGE | GROUP},
+               {CPS_OPT_SUMMARY, "--summary", PACKAGE | GROUP}, {CPS_OPT_BREAK, "--break", PACKAGE | GROUP},
+               {CPS_OPT_WATCH, "--watch", PACKAGE | GROUP},  {CPS_OPT_DUMP, "--dump", PACKAGE | GROUP},
+               {CPS_OPT_CHECK, "--check", PACKAGE | GROUP},  {CPS_OPT_STOCHASTIC, "--stochastic-rounding", PACKAGE | GROUP}};
+    unsigned now = cps_cli_has(c, CPS_OPT_VALIDATE) ? VALIDATE : cps_is_group(c) ? GROUP : PACKAGE;
+    for (unsigned i = 0; i < cps_countof(own); i++)
+        if (cps_cli_has(c, own[i].opt) && !(own[i].of & now)) {
+            cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'%s' says nothing to 'sim' of %s", own[i].name, does[now]);
+            cps_help(c->diags, own[i].of == VALIDATE  ? "it is of --validate"
+                               : own[i].of == PACKAGE ? "it is of a package"
+                                                      : "it is of a run: a package, or a group of kernels");
+            return false;
+        }
+    return true;
+}
+
 cps_exit
 cps_cmd_sim(cps_cli *c)
 {
+    if (!sim_options(c))
+        return CPS_USAGE;
     if (cps_cli_has(c, CPS_OPT_VALIDATE))
         return cps_validate(c);
     if (cps_is_group(c))

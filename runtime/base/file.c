@@ -25,9 +25,12 @@ close_keep_errno(int fd)
     errno = e;
 }
 
-// Reads to the end into the heap; `hint` is the size the file claims to have.
+// What a device may give: some of them never end, and memory would be full before anyone notices.
+#define DEVICE_BYTES ((size_t)1 << 26)
+
+// Reads to the end into the heap; `hint` is the size the file claims to have, `most` the limit.
 static bool
-slurp(int fd, size_t hint, cps_file *out)
+slurp(int fd, size_t hint, size_t most, cps_file *out)
 {
     if (hint > PTRDIFF_MAX / 4) {
         errno = EFBIG;
@@ -45,6 +48,11 @@ slurp(int fd, size_t hint, cps_file *out)
             return false;
         }
         n += (size_t)got;
+        if (n > most) {
+            free(p);
+            errno = EFBIG;
+            return false;
+        }
         if (!got) {
             p[n] = 0;
             *out = (cps_file){(uint8_t *)p, n, p, 0};
@@ -67,7 +75,7 @@ cps_file_open(const char *path, bool text, cps_file *out)
 {
     *out = (cps_file){0};
     if (cps_streq(path, "-"))
-        return slurp(STDIN_FILENO, 0, out);
+        return slurp(STDIN_FILENO, 0, SIZE_MAX, out);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
@@ -84,7 +92,7 @@ cps_file_open(const char *path, bool text, cps_file *out)
         if (ok)
             *out = (cps_file){m, n, m, n};
     } else if (ok) {
-        ok = slurp(fd, S_ISREG(st.st_mode) ? (size_t)st.st_size : 0, out);
+        ok = slurp(fd, S_ISREG(st.st_mode) ? (size_t)st.st_size : 0, S_ISCHR(st.st_mode) ? DEVICE_BYTES : SIZE_MAX, out);
     }
     close_keep_errno(fd);
     return ok;

@@ -215,6 +215,10 @@ main(void)
     replacing();
     together();
     streams();
+    cps_file endless;
+    CHECK(!cps_file_open("/dev/zero", false, &endless) && errno == EFBIG);
+    CHECK(cps_file_open("/dev/null", true, &endless) && endless.n == 0);
+    cps_file_close(&endless);
     names();
     cps_arena_destroy(arena);
     char command[128];

@@ -311,4 +311,13 @@ copse("kernel", "compile", "flip", "-I", f"{TMP}/flip.cps", "--dims", "T=256,N=6
 r = copse("sim", f"{TMP}/p/kernels/flip_cores_0", "--output-dir", f"{TMP}/o5", "--report", f"{TMP}/r.json")
 check(r.returncode == 0 and len(json.load(open(f"{TMP}/r.json"))["cores"]) == 2, r.stderr.decode()[:400])
 check("rank0/y.npy" in tree(f"{TMP}/o5"), f"{set(tree(f'{TMP}/o5'))}")
+# What one form of `sim` would pass over is refused.
+copse("kernel", "compile", "softmax", "--dims", "T=8,N=8", "-o", f"{TMP}/p1")
+for args, says in [((f"{TMP}/p1", "--rows", "fast"), "of a package"), ((f"{TMP}/p1", "--counts"), "--validate"), ((f"{TMP}/p1", "--json"), "--validate"),
+                   ((*all4, "--kernel", "x"), "of a group"), (("--validate", "--break", "start"), "of --validate"),
+                   (("--validate", "--rows", "fast", "--html", f"{TMP}/x.html"), "of --validate")]:
+    r = copse("sim", *args, stdin=b"")
+    check(r.returncode == 2 and b"E1104" in r.stderr and says.encode() in r.stderr, f"{args}: {r.returncode} {r.stderr.decode()[:300]}")
+r = copse("sim", f"{TMP}/p1", "--input", "x=/dev/zero", timeout=60)
+check(r.returncode == 74 and b"E1001" in r.stderr, f"an input without end: {r.returncode} {r.stderr.decode()[:300]}")
 done()
