@@ -155,8 +155,10 @@ trace_roots(cps_rgen *g)
     }
     while (spread_masks(g, mask, wide))
         ;
-    for (int k = 0; k < r->n; k++)
+    for (int k = 0; k < r->n; k++) {
         g->v[k].cls = class_of(g, mask[g->v[k].root]);
+        g->v[k].loops = mask[g->v[k].root] & (bit_t(g) - 1);
+    }
 }
 
 static bool
@@ -584,14 +586,14 @@ one_pass(cps_rgen *g, int pass)
     }
 }
 
-// Rows and numbers for all, before the loop over the partitions' axis.
+// Rows and numbers for all, before the loop over the partitions' axis, or before all loops.
 static void
-shared(cps_rgen *g)
+shared(cps_rgen *g, bool loops)
 {
     for (int k = 0; k < g->r->n; k++) {
         const cps_rgtile *x = &g->v[k];
         bool here = x->cls == CPS_RG_ONE || (x->cls == CPS_RG_ROW && g->rows_first);
-        if (x->root != k || !here || g->r->v[k].kind == CPS_RV_NUMBER || x->inlined)
+        if (x->root != k || !here || x->loops != loops || g->r->v[k].kind == CPS_RV_NUMBER || x->inlined)
             continue;
         if (g->r->v[k].kind == CPS_RV_INPUT)
             load(g, k);
@@ -606,11 +608,12 @@ body(cps_rgen *g)
     int passes = 0;
     for (int k = 0; k < g->r->n; k++)
         passes = CPS_MAX(passes, g->v[k].level);
+    shared(g, false);
     for (int i = 0; i + 2 < g->r->naxes; i++) {
         cps_rg_line(g, "for i%d in 0..%" PRId64 " {", i, g->r->axis[i]);
         g->indent += 4;
     }
-    shared(g);
+    shared(g, true);
     cps_rg_line(g, "for t in tiles(%" PRId64 ", P) across cores {", g->T);
     g->indent += 4;
     for (int p = 0; p <= passes; p++)

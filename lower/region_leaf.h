@@ -12,6 +12,7 @@ typedef enum cps_rgclass { CPS_RG_FULL, CPS_RG_COL, CPS_RG_ROW, CPS_RG_ONE } cps
 typedef struct cps_rgtile {
     int root;        /* the value whose tile this is: casts that widen and broadcasts have none of their own */
     cps_rgclass cls; /* of the root */
+    bool loops;      /* it differs between the iterations of the outer loops */
     cps_dtype dtype; /* of the root's tile */
     int level;       /* reductions on the way here */
     int uses;        /* by statements and stores, counted at roots */
