@@ -144,7 +144,7 @@ race_reset(cps_sim *s)
             continue;
         }
         v->granule = 1024;
-        while (n / v->granule > 4096)
+        while (n / v->granule > 32768)
             v->granule *= 2;
         v->ncells = i == 0 ? 0 : (uint32_t)(n / v->granule + 1);
         v->cells = cps_new_array(s->run_arena, cell, v->ncells);
