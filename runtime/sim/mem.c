@@ -248,8 +248,9 @@ opnd_rect(const opnd *o)
     int64_t lane = o->psum ? CPS_PSUM_STRIDE : CPS_SBUF_STRIDE;
     rect r = {
         .space = o->psum ? SP_PSUM : SP_SBUF, .base = o->part * lane + o->byte, .run = o->es};
-    if (o->flat && o->rows && (int64_t)o->count * o->es < lane) { // what rect_close makes of it
-        r.run = (int64_t)o->count * o->es;
+    // What rect_close makes of it. Parts of an operand have their own num[0] and its count.
+    if (o->flat && o->rows && (int64_t)o->num[0] * o->es < lane) {
+        r.run = (int64_t)o->num[0] * o->es;
         r.nd = o->rows > 1;
         r.step[0] = r.nd ? lane : 0;
         r.num[0] = r.nd ? o->rows : 0;
