@@ -45,12 +45,12 @@ def decode(what, d, r):
     spent, span = r["spent"], r["end"] - r["begin"]
     busy, control = [k for k, x in enumerate(d["kinds"]) if x[0] in ("busy", "warm-up", "table load")], []
     c, costs = Column(r["insn"]), r["costs"]
-    at, index, work, waits, turn, sources = 0, [0] * 5, [0] * 5, [0] * 5, [0] * 5, []
+    at, index, work, idle, turn, sources = 0, [0] * 5, [0] * 5, [0] * 5, [0] * 5, []
     for k in range(r["insns"]):
         e = c.u()
         index[e] += c.z()
         at += c.u()
-        held, _, cost = c.u(), c.u(), c.u()
+        _, port, cost = c.u(), c.u(), c.u()
         dur, tail = (costs[2 * cost - 2], costs[2 * cost - 1]) if cost else (c.u(), c.u())
         warm = c.u()
         if e == 0:
@@ -60,7 +60,7 @@ def decode(what, d, r):
             c.u(), c.z()
             sources.append((kind, n, at))
         check_quiet(0 <= index[e] < r["streams"][e] and warm <= dur, f"{what}: instruction {k}")
-        waits[e] += max(0, at - held - max(turn[e], r["begin"]))
+        idle[e] += max(0, at - port - max(turn[e], r["begin"]))  # from the end of the one before
         turn[e] = at + dur
         work[e] += dur
     check(not c.more(), f"{what}: bytes left in insn")
@@ -69,8 +69,10 @@ def decode(what, d, r):
         own = sum(v for v, k in zip(spent[e], d["kinds"]) if k[0] in ("busy", "warm-up", "table load", "control", "other core"))
         check(abs(own - work[e]) <= r["begin"] + 20000, f"{what}: {d['engines'][e]} worked {work[e]}, accounted {own}")
         check(sum(spent[e]) == span, f"{what}: {d['engines'][e]}'s kinds of time are {sum(spent[e])} of {span}")
-        waited = spent[e][[k[0] for k in d["kinds"]].index("waiting")]
-        check(waited == sum(r["wait"][e]) == waits[e], f"{what}: waits {waited}, by source {sum(r['wait'][e])}, seen {waits[e]}")
+        waited, own = (spent[e][[k[0] for k in d["kinds"]].index(n)] for n in ("waiting", "own result"))
+        check(waited == sum(r["wait"][e]), f"{what}: waits {waited}, by source {sum(r['wait'][e])}")
+        # what follows a drain stands until the results before it are complete: its own engine's time
+        check(waited + own == idle[e], f"{what}: waits {waited} and {own} for own results, seen {idle[e]}")
     check(all(n < (r["insns"] if kind == 1 else r["xfers"]) for kind, n, _ in sources), f"{what}: sources")
     c, last, kinds = Column(r["path"]), [0, 0], {}
     for _ in range(r["npath"]):
