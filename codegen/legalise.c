@@ -459,7 +459,7 @@ spread(cps_legal *l, cps_tinst *x)
     x->in[0].id = new_view(l, &v);
 }
 
-// ScalarE of v2 copies by its function unit, through fp32.
+// ScalarE of v2 copies by its function unit, through fp32. x + -0 is x, also where x is -0.
 static void
 copy_by_activate(const cps_legal *l, cps_tinst *x)
 {
@@ -468,7 +468,7 @@ copy_by_activate(const cps_legal *l, cps_tinst *x)
     x->op = CPS_T_ACTIVATION;
     x->nin = 3;
     x->in[1] = cps_to_imm(1);
-    x->in[2] = cps_to_imm(0);
+    x->in[2] = cps_to_imm(-0.0f);
     cps_tinst_set(x, CPS_TA_FUNC, CPS_ACTFN_COPY);
 }
 

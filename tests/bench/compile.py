@@ -6,8 +6,8 @@
 BUILD is a build folder. Kernels are compiled by whole processes; a figure is processor time (user and system) of the
 fastest of N runs, since wall time says little on a shared machine, and memory the peak of resident pages in any of them.
 Each run writes to a fresh folder: some file systems search long for an inode where files were removed a moment ago.
-What happens inside one process is measured by bench_compile (compile_rates.c). latency.py shows how both grow."""
-import argparse, glob, json, os, subprocess, sys, tempfile
+Models are written by the Python of the test environment, which has onnx. What happens inside one process is measured by bench_compile (compile_rates.c). latency.py shows how both grow."""
+import argparse, glob, importlib.util, json, os, subprocess, sys, tempfile
 
 MATMUL = ["matmul", "--attr=tx=1"]
 ATTENTION = ["attention", "--attr=causal=true"]
@@ -50,6 +50,19 @@ class Build:
             self.seen[key] = best, code // 64, sum(size.values())
         return self.seen[key]
 
+    def model(self, **sizes):
+        """Seconds of a decoder of Llama-3-8B's sizes, weights left outside (tests/onnx/decoder_layer.py)."""
+        here = os.path.dirname(os.path.abspath(__file__))
+        spec = importlib.util.spec_from_file_location("decoder_layer", os.path.join(here, "..", "onnx", "decoder_layer.py"))
+        decoder = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(decoder)
+        with tempfile.TemporaryDirectory() as tmp:
+            path = os.path.join(tmp, "decoder.onnx")
+            with open(path, "wb") as f:
+                f.write(decoder.model(inputs=True, **decoder.LLAMA_3_8B, **sizes).SerializeToString())
+            cmd = ["compile", path, "--auto-cast=all", "--no-cache", "-o"]
+            return min(self.once([*cmd, os.path.join(tmp, "p%d" % i)]) for i in range(self.runs))
+
     def hit(self, args):
         with tempfile.TemporaryDirectory() as tmp:
             env = {**os.environ, "XDG_CACHE_HOME": os.path.join(tmp, "cache")}
@@ -91,6 +104,9 @@ LINES = [
     ("matmul 1024^3, cold", 5, "ms", True, lambda b: b.cold(matmul(1024, 1024, 1024))[0] * 1e3),
     ("matmul 4096^3, cold", 25, "ms", True, lambda b: b.cold(matmul(4096, 4096, 4096))[0] * 1e3),
     ("attention over 8192, causal, 8 heads, cold", 150, "ms", True, lambda b: b.cold(attention(8192))[0] * 1e3),
+    ("Llama-3-8B layer, prefill of 2048, cold", 1000, "ms", True, lambda b: b.model(seq=2048) * 1e3),
+    ("Llama-3-8B layer, a step after 2047, cold", 1000, "ms", True, lambda b: b.model(seq=1, past=2047) * 1e3),
+    ("32 of these layers, prefill, cold", 2000, "ms", True, lambda b: b.model(seq=2048, layers=32) * 1e3),
     ("time per bundle, 104,000 bundles / 1,100", 1.5, "x", True, growth),
     ("emission", 5, "M bundles/s", False, lambda b: 1e3 / b.rate("emit")),
     ("peak memory, matmul 4096^3", 64, "MiB", True, lambda b: b.peak(matmul(4096, 4096, 4096)) / 2**20),
