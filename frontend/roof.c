@@ -59,13 +59,15 @@ pairs_share(const cps_instance *i)
     const cps_type *q = &i->operand[0].type, *k = &i->operand[1].type;
     int64_t sq = q->dim[q->rank - 2], skv = k->dim[k->rank - 2];
     int64_t window = cps_attr_int(i->attr, i->nattr, "window", 0);
-    if (!window)
+    if (!window && sq == skv)
         return 0.5;
     double pairs = 0;
     for (int64_t r = 0; r < sq; r++) { // row r sees keys r - window + 1 .. r
-        int64_t hi = CPS_MIN(r + 1, skv), lo = CPS_MAX(0, r - window + 1);
+        int64_t hi = CPS_MIN(r + 1, skv), lo = window ? CPS_MAX(0, r - window + 1) : 0;
         pairs += (double)CPS_MAX(0, hi - lo);
     }
+    if (!window)
+        return pairs / ((double)sq * (double)skv);
     return CPS_MIN(0.5, pairs / ((double)sq * (double)skv));
 }
 

@@ -229,6 +229,10 @@ cps_raise_rope(cps_rw *w, const cps_node *n)
     for (int i = 0; i < t->rank - 1; i++)
         if (i != k.at)
             dim[i < k.at ? 0 : 2] *= t->dim[i];
+    if (dim[1] == 1) { // one position: all are its heads, side by side
+        dim[2] *= dim[0];
+        dim[0] = 1;
+    }
     w->b.from = cps_rw_from(w, k.t.n, k.t.node);
     cps_call c = {.callee = "rope", .nin = 3};
     c.in[0] = cps_rw_reshape(w, cps_rw_new(w, k.x), 4, dim);

@@ -50,3 +50,25 @@ leaf rmsnorm_stream for rmsnorm on trn1, trn2, trn3 {           // rows too long
         }
     }
 }
+
+// Few rows, as of a decode step: each lies over all partitions, and the PE adds up what they have found.
+leaf rmsnorm_few for rmsnorm on trn1, trn2, trn3 {
+    where T <= 8 : "more rows have a leaf with one on each partition";
+    where H % P == 0 && H >= 1024 : "a row must be cut into 128 equal parts, long enough to be worth it";
+    where x.dtype in {bf16, fp16, fp32} : "x must be bf16, fp16 or fp32";
+    where H / P * (T * (bytes(x.dtype) + bytes(y.dtype) + 8) + bytes(gamma.dtype)) + 1024 <= sbuf.partition : "a part of each row must fit one partition";
+    cost act: T * (H / P + 256), dve: T * (2 * H / P + 256), hbm: bytes(x) + bytes(y) + bytes(gamma);
+    tolerance y.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
+    cases (T: 1, H: 4096), (T: 8, H: 1024), (T: 3, H: 2944, dtype: fp32), (T: 2, H: 8192, dtype: fp16);
+
+    sbuf xt[P, T, H / P]: x.dtype <- x.view("t (p k) -> p t k", p: P);
+    sbuf g[P, H / P] <- gamma.view("(p k) -> p k", p: P) on act;
+    sbuf ones[P, P]: fp32 = 1.0 / H;
+    sbuf ss[P, T]: fp32;
+    for t in 0..T { ss[:, ds(t, 1)] = sum(square(xt[:, t, :]), axis: free); }   // an activation with its accumulator each
+    psum mean[P, T]: fp32 = ones' @ ss;                         // on every partition
+    sbuf r[P, T]: fp32 = rsqrt(mean + eps);
+    sbuf o[P, T, H / P]: y.dtype;
+    for t in 0..T { o[:, t, :] = xt[:, t, :] * r[:, ds(t, 1)] * g; }            // DVE scalar_tensor_tensor
+    y.view("t (p k) -> p t k", p: P) <- o;
+}
