@@ -27,7 +27,7 @@ stored_as(const cps_func *f, cps_val v)
     }
 }
 
-/* Bytes of input `v` that must be read: a table that is only gathered from counts its rows. */
+/* Bytes of input `v` that must be read: what is only gathered from or sliced counts what is taken. */
 static int64_t
 input_bytes(const cps_func *f, cps_val v)
 {
@@ -40,7 +40,7 @@ input_bytes(const cps_func *f, cps_val v)
         for (unsigned k = 0; k < n->nin; k++) {
             if (n->in[k] != v)
                 continue;
-            if (n->op != CPS_OP_GATHER || k != 0)
+            if ((n->op != CPS_OP_GATHER && n->op != CPS_OP_SLICE) || k != 0)
                 return all;
             rows += cps_type_bytes(&f->vals.data[n->out[0]].type);
         }

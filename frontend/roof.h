@@ -7,8 +7,8 @@
 
 typedef struct cps_roof {
     int64_t flops;       /* of matrix products; causal attention counts half */
-    int64_t bytes;       /* operands and results once; of a gathered table only the rows read */
-    double roofline_ns;
+    int64_t bytes;       /* operands and results once; of a gathered table or a slice only what is read */
+    double roofline_ns;  /* where nothing is computed, results at the core's bandwidth: they pass the DMA engines once */
     double engines_ns;   /* also the declared minimum passes per engine; >= roofline_ns */
     const char *bound;   /* compute or memory */
 } cps_roof;

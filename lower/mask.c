@@ -9,9 +9,10 @@
 
 #include <math.h>
 
-#define MASKED -1e4 // "minus infinity" of exporters: exp() of a sane difference is zero
-
-enum { PIECES = 16, DEPTH = 32 };
+enum {
+    PIECES = 16, // of a row
+    WORK = 512   // values looked at for a row, an operand with two readers twice
+};
 
 typedef struct piece { // base + slope j from column `from` on
     int64_t from;
@@ -27,6 +28,7 @@ typedef struct place { // of a value: its axes of queries and keys (-1: the same
                        // query, the keys
     int row, col;
     int64_t i, cols;
+    int *work; // what is left
 } place;
 
 static double
@@ -101,6 +103,8 @@ const_row(const cps_const *c, place x, line *out)
         // The longest run of equal elements, a span at a time; or one of equal steps between
         // integers.
         double v = VALUE(j), slope = 0;
+        if (!cps_dtype_is_float(t->dtype) && !whole(v))
+            return false;
         for (e = j + 1; e < n; e++) {
             size_t span = (size_t)CPS_MIN(n - e, (int64_t)64);
             if (pitch == size &&
@@ -232,14 +236,14 @@ choose(const line *c, const line *a, const line *b, int64_t cols, line *out)
 
 // ---- one row of a value ----
 
-static bool row_of(const cps_rw *w, cps_val v, place x, int depth, line *out);
+static bool row_of(const cps_rw *w, cps_val v, place x, line *out);
 
 /* The operand of a move: where its axes are. */
 static bool
-moved(const cps_rw *w, const cps_node *n, place x, int depth, line *out)
+moved(const cps_rw *w, const cps_node *n, place x, line *out)
 {
     const cps_type *to = cps_rw_type(w, n->out[0]), *from = cps_rw_type(w, n->in[0]);
-    place y = {.row = -1, .col = -1, .i = x.i, .cols = x.cols};
+    place y = {.row = -1, .col = -1, .i = x.i, .cols = x.cols, .work = x.work};
     if (n->op == CPS_OP_BROADCAST) {
         int shift = to->rank - from->rank;
         y.row = x.row < shift ? -1 : x.row - shift;
@@ -265,11 +269,11 @@ moved(const cps_rw *w, const cps_node *n, place x, int depth, line *out)
             y.col = i == x.col ? k : y.col;
         }
     }
-    return row_of(w, n->in[0], y, depth, out);
+    return row_of(w, n->in[0], y, out);
 }
 
 static bool
-sliced(const cps_rw *w, const cps_node *n, place x, int depth, line *out)
+sliced(const cps_rw *w, const cps_node *n, place x, line *out)
 {
     const cps_type *from = cps_rw_type(w, n->in[0]);
     const int64_t *start = cps_node_attr(n, "start")->ints,
@@ -282,7 +286,7 @@ sliced(const cps_rw *w, const cps_node *n, place x, int depth, line *out)
     y.i += x.row >= 0 ? start[x.row] : 0;
     y.cols = x.col >= 0 ? from->dim[x.col] : x.cols;
     line all = {0};
-    if (!row_of(w, n->in[0], y, depth, &all))
+    if (!row_of(w, n->in[0], y, &all))
         return false;
     for (int k = 0; k < all.n; k++) {
         piece p = all.p[k];
@@ -308,6 +312,36 @@ cast_row(const cps_rw *w, const cps_node *n, const line *a, int64_t cols, line *
     return out->n <= PIECES;
 }
 
+/* The row in the value's own type: flat floats are rounded, positions must be exact. What wraps
+ * is given up. */
+static bool
+in_type(cps_dtype t, int64_t cols, line *l)
+{
+    static const int64_t most[] = {
+        [CPS_DT_I8] = INT8_MAX,    [CPS_DT_U8] = UINT8_MAX,  [CPS_DT_I16] = INT16_MAX,
+        [CPS_DT_U16] = UINT16_MAX, [CPS_DT_I32] = INT32_MAX, [CPS_DT_U32] = UINT32_MAX,
+        [CPS_DT_I64] = 1ll << 52,  [CPS_DT_U64] = 1ll << 52, [CPS_DT_BOOL] = 1,
+        [CPS_DT_FP32] = 1 << 24,   [CPS_DT_TF32] = 1 << 11,  [CPS_DT_FP16] = 1 << 11,
+        [CPS_DT_BF16] = 1 << 8};
+    bool real = cps_dtype_is_float(t);
+    int64_t hi = (size_t)t < cps_countof(most) ? most[t] : 0;
+    int64_t lo = t == CPS_DT_I8 || t == CPS_DT_I16 || t == CPS_DT_I32 ? -hi - 1
+                 : real || t == CPS_DT_I64                            ? -hi
+                                                                      : 0;
+    for (int k = 0; k < l->n; k++) {
+        piece *p = &l->p[k];
+        if (real && p->slope == 0) {
+            p->base = cps_round_f64(t, p->base);
+            continue;
+        }
+        double a = at(*p, p->from), b = at(*p, end_of(l, k, cols) - 1);
+        if (!whole(p->base) || !whole(p->slope) || CPS_MIN(a, b) < (double)lo ||
+            CPS_MAX(a, b) > (double)hi)
+            return false;
+    }
+    return true;
+}
+
 /* Where operand v of an elementwise node has the node's axes; operands are aligned at the last
  * axis. */
 static place
@@ -320,14 +354,14 @@ operand(const cps_rw *w, const cps_node *n, cps_val v, place x)
 }
 
 static bool
-node_row(const cps_rw *w, const cps_node *n, place x, int depth, line *out)
+node_row(const cps_rw *w, const cps_node *n, place x, line *out)
 {
     line in[3] = {0};
     int many = n->op == CPS_OP_SELECT                                               ? 3
                : n->op == CPS_OP_CAST || n->op == CPS_OP_NOT || n->op == CPS_OP_NEG ? 1
                                                                                     : 2;
     for (int i = 0; i < many; i++)
-        if (!row_of(w, n->in[i], operand(w, n, n->in[i], x), depth, &in[i]))
+        if (!row_of(w, n->in[i], operand(w, n, n->in[i], x), &in[i]))
             return false;
     if (n->op == CPS_OP_SELECT)
         return choose(&in[0], &in[1], &in[2], x.cols, out);
@@ -348,11 +382,11 @@ node_row(const cps_rw *w, const cps_node *n, place x, int depth, line *out)
 }
 
 static bool
-row_of(const cps_rw *w, cps_val v, place x, int depth, line *out)
+row_of(const cps_rw *w, cps_val v, place x, line *out)
 {
     const cps_node *n = cps_rw_def(w, v);
     const cps_type *t = cps_rw_type(w, v);
-    if (!n || !depth)
+    if (!n || --*x.work < 0)
         return false;
     x.row = x.row >= 0 && t->dim[x.row] == 1 ? -1 : x.row;
     x.col = x.col >= 0 && t->dim[x.col] == 1 ? -1 : x.col;
@@ -364,19 +398,20 @@ row_of(const cps_rw *w, cps_val v, place x, int depth, line *out)
         if (axis != x.row && axis != x.col && t->dim[axis] != 1)
             return false;
         put(out, 0, axis == x.row ? (double)x.i : 0, axis == x.col);
-        return true;
+        return in_type(t->dtype, x.cols, out);
     }
     case CPS_OP_RESHAPE:
     case CPS_OP_BROADCAST:
     case CPS_OP_TRANSPOSE:
-        return moved(w, n, x, depth - 1, out);
+        return moved(w, n, x, out);
     case CPS_OP_SLICE:
-        return sliced(w, n, x, depth - 1, out);
+        return sliced(w, n, x, out);
     case CPS_OP_NOT: // bitwise on integers
     case CPS_OP_AND:
     case CPS_OP_OR:
     case CPS_OP_XOR:
-        return t->dtype == CPS_DT_BOOL && node_row(w, n, x, depth - 1, out);
+        return t->dtype == CPS_DT_BOOL && node_row(w, n, x, out) &&
+               in_type(t->dtype, x.cols, out);
     case CPS_OP_NEG:
     case CPS_OP_CAST:
     case CPS_OP_ADD:
@@ -391,7 +426,7 @@ row_of(const cps_rw *w, cps_val v, place x, int depth, line *out)
     case CPS_OP_GT:
     case CPS_OP_GE:
     case CPS_OP_SELECT:
-        return node_row(w, n, x, depth - 1, out);
+        return node_row(w, n, x, out) && in_type(t->dtype, x.cols, out);
     default:
         return false;
     }
@@ -407,7 +442,8 @@ kept(const line *l, int64_t cols, cps_mask_form form, int64_t *lo, int64_t *hi)
     for (int k = 0; k < l->n; k++) {
         double v = l->p[k].base;
         bool stays = form == CPS_MASK_KEEPS ? v != 0 : v == 0;
-        if (l->p[k].slope != 0 || (form == CPS_MASK_ADDS && !stays && !(v <= MASKED)) || v != v)
+        if (l->p[k].slope != 0 || (form == CPS_MASK_ADDS && !stays && !(v <= CPS_MASKED)) ||
+            v != v)
             return false;
         if (!stays)
             continue;
@@ -430,8 +466,9 @@ cps_match_band(const cps_rw *w, cps_val v, cps_mask_form form, int64_t *window)
     for (int64_t i = 0; i < n; i++) {
         line l = {0};
         int64_t lo, hi;
-        place x = {.row = t->rank - 2, .col = t->rank - 1, .i = i, .cols = n};
-        if (!row_of(w, v, x, DEPTH, &l) || !kept(&l, n, form, &lo, &hi) || hi != i)
+        int work = WORK;
+        place x = {.row = t->rank - 2, .col = t->rank - 1, .i = i, .cols = n, .work = &work};
+        if (!row_of(w, v, x, &l) || !kept(&l, n, form, &lo, &hi) || hi != i)
             return false;
         if (lo > 0 && !*window)
             *window = i - lo + 1;

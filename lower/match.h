@@ -24,6 +24,8 @@ int cps_match_trailing(const cps_rw *w, const cps_node *n);
 bool cps_match_softmax(const cps_rw *w, cps_val v, cps_val *x, int *axes, cps_trail *t);
 /* v has the extents of the last `axes` axes of `of` and ones before them. */
 bool cps_match_vector(const cps_rw *w, cps_val v, const cps_type *of, int axes);
+/* "Minus infinity" of exporters: exp() of a sane difference is zero. */
+#define CPS_MASKED -1e4
 /* What an element of a mask says of its key: a number that is added to the score, that the key
  * stays, or that it is hidden. */
 typedef enum cps_mask_form { CPS_MASK_ADDS, CPS_MASK_KEEPS, CPS_MASK_HIDES } cps_mask_form;

@@ -1,10 +1,10 @@
 /* Attention: softmax(scale * q k' + mask) v, with the heads as leading axes.
  *
- * The scores are peeled from the outside: an additive mask over keys, a constant causal mask
- * (added or selected), a scale; then the product of q and the transposed k. The leading axes
- * are folded into one, the transpose of k is undone, keys and values that were repeated for
- * groups of heads are taken before that, and a mask becomes rows of keys, one for each group of
- * heads. A mask over queries and keys that is not the causal triangle is not this operator. */
+ * The scores are peeled from the outside: an additive mask over keys, a causal mask, perhaps with a
+ * window (added or selected, however it was computed: mask.c), a scale; then the product of q and
+ * the transposed k. The leading axes are folded into one, the transpose of k is undone, keys and
+ * values that were repeated for groups of heads are taken before that, and a mask becomes rows of
+ * keys, one for each group of heads. Another mask over queries and keys is not this operator. */
 #include "lower/match.h"
 
 typedef struct attn {
@@ -15,8 +15,6 @@ typedef struct attn {
     const cps_node *qk;
     cps_trail t;
 } attn;
-
-#define MASKED -1e4 // "minus infinity" of exporters, as in mask.c
 
 // The triangle of earlier keys, perhaps as far as a window reaches.
 static bool
@@ -84,7 +82,7 @@ selected_mask(const cps_rw *w, const cps_node *n, attn *k, int depth)
 {
     double u;
     for (int i = 1; i <= 2; i++) {
-        if (!cps_rw_uniform(w, n->in[i], &u) || u > MASKED)
+        if (!cps_rw_uniform(w, n->in[i], &u) || u > CPS_MASKED)
             continue;
         cps_val rest = n->in[3 - i];
         if (!cps_type_eq(cps_rw_type(w, rest), cps_rw_type(w, n->out[0])) ||

@@ -74,6 +74,20 @@ static const spelling spellings[] = {
     {RANGES "  %n = lt %i, %j : bool[6,6]\n  %f = cast %n {dtype=fp32} : fp32[6,6]\n"
             "  %h = const fp32[] [-0.5]\n  %m = mul %f, %h : fp32[6,6]\n",
      NULL, ADD, -1},
+    // integers that wrap and floats that round: true above the diagonal as well
+    {"  %i = index {axis=0, dtype=u32, shape=[6, 6]} : u32[6,6]\n"
+     "  %j = index {axis=1, dtype=u32, shape=[6, 6]} : u32[6,6]\n"
+     "  %d = sub %i, %j : u32[6,6]\n  %nil = const u32[] [0]\n  %m = ge %d, %nil : bool[6,6]\n",
+     NULL, KEEP, -1},
+    {IJ "  %w = const i32[] [100]\n  %a = mul %i, %w : i32[6,1]\n  %b = mul %j, %w : i32[1,6]\n"
+        "  %c = cast %a {dtype=i8} : i8[6,1]\n  %d = cast %b {dtype=i8} : i8[1,6]\n  %m = ge "
+        "%c, %d : bool[6,6]\n",
+     NULL, KEEP, -1},
+    {IJ "  %w = const bf16[] [256.0]\n  %a = cast %i {dtype=bf16} : bf16[6,1]\n  %b = cast %j "
+        "{dtype=bf16} : bf16[1,6]\n"
+        "  %c = add %a, %w : bf16[6,1]\n  %d = add %b, %w : bf16[1,6]\n  %m = ge %c, %d : "
+        "bool[6,6]\n",
+     NULL, KEEP, -1},
 };
 
 typedef struct table {
@@ -257,6 +271,33 @@ test_masks(void)
     }
 }
 
+/* Doubled thirty times: operands with two readers are no reason to look at them 2^30 times. */
+static void
+test_shared(void)
+{
+    cps_buf b = {0};
+    cps_buf_puts(&b,
+                 "  input %q: fp32[2,6,4]\n  input %k: fp32[2,4,6]\n  input %v: fp32[2,6,4]\n"
+                 "  %low = const fp32[] [-1.0e9]\n" IJ "  %m0 = le %j, %i : bool[6,6]\n");
+    for (int i = 0; i < 30; i++)
+        cps_buf_printf(&b, "  %%m%d = and %%m%d, %%m%d : bool[6,6]\n", i + 1, i, i);
+    cps_buf_puts(
+        &b, "  %s = matmul %q, %k : fp32[2,6,6]\n  %z = select %m30, %s, %low : fp32[2,6,6]\n"
+            "  %x = reduce_max %z {axes=[2], keep=true} : fp32[2,6,1]\n  %y = sub %z, %x : "
+            "fp32[2,6,6]\n"
+            "  %e = exp %y : fp32[2,6,6]\n  %t = reduce_sum %e {axes=[2], keep=true} : "
+            "fp32[2,6,1]\n"
+            "  %p = div %e, %t : fp32[2,6,6]\n  %o = matmul %p, %v : fp32[2,6,4]\n  output "
+            "\"o\" %o\n");
+    run r;
+    unsigned n;
+    raised(&r, b.data);
+    call(&r, "attention", &n);
+    CHECK_INT(n, 0);
+    end(&r);
+    cps_buf_fini(&b);
+}
+
 static void
 test_tables(void)
 {
@@ -291,6 +332,7 @@ int
 main(void)
 {
     test_masks();
+    test_shared();
     test_tables();
     return CHECK_DONE();
 }
