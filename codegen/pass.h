@@ -15,7 +15,6 @@ typedef struct cps_spilled {
     int64_t bytes;
 } cps_spilled;
 
-/* What the passes share. */
 /* What an instruction of some kind cost last: the next of its kind mostly costs the same. */
 typedef struct cps_cost_seen {
     cps_bundle b;
@@ -24,6 +23,7 @@ typedef struct cps_cost_seen {
     bool some;
 } cps_cost_seen;
 
+/* What the passes share. */
 typedef struct cps_cg {
     cps_arena *arena; /* of the compilation; what lasts is copied out at the end */
     cps_arena *keep;  /* of the result: notes */

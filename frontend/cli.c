@@ -1,6 +1,7 @@
 /* Parsing of the command line out of the rows of opt.def, and the services commands share. */
 #include "frontend/cli.h"
 
+#include "frontend/depfile.h"
 #include "frontend/dsl/registry.h"
 #include "kernels/tuned.h"
 #include "runtime/base/file.h"
@@ -237,6 +238,8 @@ cps_cli_target(cps_cli *c, bool *ok)
     const cps_target *t = cps_target_load(name, c->arena, c->diags);
     if (!t)
         *ok = false;
+    else if (!cps_target_find(name)) // it was a file
+        cps_cli_depends(c, name);
     return t;
 }
 
@@ -252,6 +255,7 @@ read_tuned(cps_cli *c)
         cps_error(c->diags, CPS_E1001, CPS_NOSPAN, "cannot read '%s': %s", path, strerror(errno));
         return false;
     }
+    cps_cli_depends(c, path);
     c->registry->tuned = cps_tuned_parse(c->arena, path, (const char *)f.data, f.n, c->diags);
     cps_file_close(&f);
     return c->registry->tuned != NULL;
@@ -271,6 +275,7 @@ cps_cli_registry(cps_cli *c)
                 cps_dsl_registry_destroy(c->registry);
                 return c->registry = NULL;
             }
+            cps_cli_depends(c, path);
             const char *text = cps_arena_strndup(c->arena, (const char *)f.data, f.n);
             size_t n = f.n;
             cps_file_close(&f);

@@ -21,7 +21,7 @@ typedef struct cps_cli {
     const char *command;
     CPS_VEC(const char *) args;        /* positional */
     CPS_VEC(const char *) opt[CPS_OPTS]; /* values in order; flags hold "" */
-    CPS_VEC(const char *) deps;        /* files that were read beside the arguments (depfile.h) */
+    CPS_VEC(const char *) deps;        /* files that were read, in order (depfile.h) */
     cps_registry *registry;            /* made on demand */
     cps_cache *cache;
     bool registry_failed;              /* a file of -I was refused; said already */

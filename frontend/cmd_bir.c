@@ -34,6 +34,7 @@ read_document(cps_cli *c, const char *path, cps_file *f)
                   strerror(errno));
         return NULL;
     }
+    cps_cli_depends(c, path);
     uint32_t source = cps_diags_source(c->diags, path, (const char *)f->data, f->n);
     return cps_bir_read(c->arena, (const char *)f->data, f->n, source, c->diags);
 }
@@ -56,7 +57,7 @@ cps_bir_opt(cps_cli *c, const char *path, const char *to)
     cps_bir *doc = read_document(c, path, &f);
     if (doc)
         cps_bir_print(doc, &b);
-    bool ok = doc && cps_cli_write(c, to, b.data, b.n);
+    bool ok = doc && cps_cli_write(c, to, b.data, b.n) && cps_depfile_write(c, to);
     cps_buf_fini(&b);
     return finish(c, &f, ok);
 }

@@ -90,7 +90,7 @@ cps_cmd_opt(cps_cli *c)
     const char *path = one_model(c), *to = cps_cli_word(c, CPS_OPT_TO, "lowered", "graph lowered tile bundle");
     const char *out = cps_cli_str(c, CPS_OPT_OUTPUT, "-");
     if (path && cps_is_bir(path))
-        return cps_bir_opt(c, path, out);
+        return cps_depfile_allowed(c, out) ? cps_bir_opt(c, path, out) : CPS_USAGE;
     const cps_target *t = cps_cli_target(c, &ok);
     if (!path || !to || !ok || !cps_depfile_allowed(c, out))
         return cps_cli_failed(c);

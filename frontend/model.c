@@ -79,9 +79,10 @@ cps_model_read(cps_cli *c, const char *path, cps_model *out)
                   path);
         return false;
     }
+    cps_cli_depends(c, path);
     const cps_onnx_files *files = out->files;
     for (uint32_t i = 1; files && i < files->file.n; i++)
-        cps_cli_depends(c, path, files->file.data[i].name);
+        cps_cli_depends_beside(c, path, files->file.data[i].name);
     cps_lower_opts o;
     return out->module && graph_opts(c, &o) && cps_lower_prepare(out->module, &o, c->diags);
 }

@@ -301,6 +301,19 @@ read_entry(cps_cli *c, cursor k, cps_mcache *mc, uint32_t sources, cps_rendered 
     return ok && !k.n;
 }
 
+/* What the key vouches for was read, though nothing opens it. */
+static void
+depend(cps_cli *c, const char *path, const cps_buf *names)
+{
+    cps_cli_depends(c, path);
+    for (size_t at = 0; at < names->n; at += strlen(names->data + at) + 1)
+        cps_cli_depends_beside(c, path, names->data + at);
+    for (uint32_t i = 0; i < c->opt[CPS_OPT_KPATH].n; i++)
+        cps_cli_depends(c, c->opt[CPS_OPT_KPATH].data[i]);
+    if (cps_cli_has(c, CPS_OPT_TUNED))
+        cps_cli_depends(c, cps_cli_str(c, CPS_OPT_TUNED, ""));
+}
+
 bool
 cps_mcache_get(cps_cli *c, const char *path, const cps_target *t, cps_mcache *mc,
                cps_rendered *out, cps_summary *sum)
@@ -330,8 +343,8 @@ cps_mcache_get(cps_cli *c, const char *path, const cps_target *t, cps_mcache *mc
     if (hit && cps_cache_map(cache, &mc->key, mc->parts.data, mc->parts.n, &f, &payload, &n)) {
         cps_vec_push(c->arena, &mc->mapped, f);
         hit = read_entry(c, (cursor){payload, n}, mc, sources, out, sum);
-        for (size_t at = 0; hit && at < names.n; at += strlen(names.data + at) + 1)
-            cps_cli_depends(c, path, names.data + at);
+        if (hit)
+            depend(c, path, &names);
     } else {
         hit = false;
     }

@@ -1,6 +1,6 @@
 """Sources of the kernel language as input of `compile`, what a command read as a rule for make, and the levels
 and the manifest of `opt`."""
-import json, subprocess
+import glob, json, re, subprocess
 from util import *
 
 ADD = ("op plus(x[M, N]) -> y[M, N] { y = x + 1.0; }\n"
@@ -109,25 +109,32 @@ said(copse("kernel", "show", "softmax_rows", "--expand", "--dims", "T=1,N=999999
 
 def rule(path):
     """Target and files of a rule, as make reads them."""
+    names = [""]
     text = open(path).read().replace("\\\n", " ")
-    target, files = text.split(":", 1)
-    out = []
-    for word in files.replace("\\ ", "\0").split():
-        out.append(word.replace("\0", " ").replace("$$", "$").replace("\\#", "#"))
-    return target.replace("\\ ", " "), out
+    for m in re.finditer(r"(\\*)([ \t#:])|\$\$|[^$]", text.rstrip("\n")):
+        if m[2] is None:
+            names[-1] += m[0].replace("$$", "$")
+        elif len(m[1]) % 2:
+            names[-1] += m[1][: len(m[1]) // 2] + m[2]
+        else:
+            names[-1] += m[1]
+            names += [":", ""] if m[2] == ":" else [""]
+    names = [n for n in names if n]
+    check(names.count(":") == 1 and names[1] == ":", f"{path}: {names}")
+    return names[0], names[2:]
 
 
 r = copse("compile", plus, "-o", f"{TMP}/d", "--dims", "M=8,N=40", "-MD")
 said(r, 0)
 check(rule(f"{TMP}/d/manifest.json.d") == (f"{TMP}/d/manifest.json", [plus]), f"{rule(f'{TMP}/d/manifest.json.d')}")
-odd, own = write("odd $name #1.cps", TWICE), write("own.xml", copse("targets").stdout.decode() and
+odd, own = write("odd $name C:\\ #1\\2.cps", TWICE), write("own.xml", copse("targets").stdout.decode() and
                                                    open(f"{ROOT}/codegen/isa/targets/trn2.xml").read())
 tuned = f"{TMP}/t.tuned"
 said(copse("tune", "plus", "-I", plus, "--dims", "M=8,N=40", "-o", tuned, "--tries", "2"), 0)
 r = copse("kernel", "compile", "plus", "-I", plus, "-I", odd, "--tuned", tuned, "--target", own, "--dims", "M=8,N=40", "-o", f"{TMP}/d",
           "-MF", f"{TMP}/x.d")
 said(r, 0)
-check(rule(f"{TMP}/x.d") == (f"{TMP}/d/manifest.json", [plus, odd, tuned, own]), f"{rule(f'{TMP}/x.d')}")
+check(rule(f"{TMP}/x.d") == (f"{TMP}/d/manifest.json", [own, plus, odd, tuned]), f"{rule(f'{TMP}/x.d')}")
 # A graph and its data; a hit of the whole model in the cache says the same.
 said(copse("opt", MODEL, *DIMS, "-o", f"{TMP}/g.cir", "-MD", "--target", "trn2"), 0)
 check(rule(f"{TMP}/g.cir.d") == (f"{TMP}/g.cir", [MODEL]), f"{rule(f'{TMP}/g.cir.d')}")
@@ -135,6 +142,10 @@ for k in range(2):
     r = copse("compile", f"{TMP}/g.cir", "-o", f"{TMP}/g", "--cache", f"{TMP}/c", "-MF", f"{TMP}/g{k}.d")
     said(r, 0, "17 kernels (17 hits" if k else "17 kernels (0 hits")
     check(rule(f"{TMP}/g{k}.d") == (f"{TMP}/g/manifest.json", [f"{TMP}/g.cir", f"{TMP}/g.cir.data"]), f"{rule(f'{TMP}/g{k}.d')}")
+    r = copse("compile", f"{TMP}/g.cir", "-o", f"{TMP}/g", "--cache", f"{TMP}/c", "-I", plus, "--tuned", tuned, "--target", own, "-MF", f"{TMP}/g.d")
+    said(r, 0, "17 kernels")
+    got = rule(f"{TMP}/g.d")[1]
+    check(sorted(got) == sorted([f"{TMP}/g.cir", f"{TMP}/g.cir.data", plus, tuned, own]), f"{got}")
 if shutil.which("make"):
     with open(f"{TMP}/Makefile", "w") as f:
         f.write(f"{TMP}/d/manifest.json:\n\t@echo again\ninclude {TMP}/x.d\n")
@@ -146,6 +157,24 @@ for args in (["compile", MODEL, *DIMS, "--emit", "graph", "-MD"], ["opt", MODEL,
              ["kernel", "run", "softmax", "--dims", "T=8,N=8", "-MD"]):
     said(copse(*args, stdin=b""), 2, "E1104", "-MD")
 said(copse("compile", plus, "-o", f"{TMP}/d", "--dims", "M=8,N=40", "-MF", f"{TMP}/no/x.d"), 74, "E1002")
+# Words of the command line are no files, whatever lies in the folder; the second time kernels come from the cache.
+os.makedirs(f"{TMP}/named/compile", exist_ok=True)
+os.makedirs(f"{TMP}/named/matmul", exist_ok=True)
+for k in range(2):
+    said(copse("kernel", "compile", "matmul", "--dims", "M=128,K=128,N=128", "-o", "out", "--cache", "c", "--emit", "bir", "-MD",
+               cwd=f"{TMP}/named"), 0)
+    check(rule(f"{TMP}/named/out/manifest.json.d") == ("out/manifest.json", []), "an operator of the registry is no file")
+(doc,) = glob.glob(f"{TMP}/named/out/kernels/*/kernel.bir.json")
+for args, to, target in ((["opt", doc], f"{TMP}/o.bir.json", ""), (["compile", doc, "--emit", "bir"], f"{TMP}/o.bir.json", ""),
+                         (["compile", doc, "--emit", "asm"], f"{TMP}/o.cas", ""), (["compile", doc], f"{TMP}/o", "/manifest.json")):
+    said(copse(*args, "-o", to, "-MD"), 0)
+    check(rule(f"{to}{target}.d") == (f"{to}{target}", [doc]), f"{args}")
+said(copse("opt", doc, "-MD"), 2, "E1104", "-MD")
+# No rule can hold these.
+for name, why in (("two\nlines.cps", "line break"), ("end\\", "ends in a backslash")):
+    bad = write(name, TWICE)
+    said(copse("kernel", "compile", "plus", "-I", plus, "-I", bad, "--dims", "M=8,N=40", "-o", f"{TMP}/d", "-MD"), 2, "E1104", why)
+    said(copse("opt", doc, "-o", bad, "-MD"), 2, "E1104", why)
 
 # ---- opt: levels and manifest ----
 
