@@ -189,6 +189,18 @@ concat_of_one(cps_rw *w, const cps_node *n)
     return n->nin == 1 && same(w, n, n->in[0]);
 }
 
+// Operands without elements add nothing.
+static bool
+concat_of_empty(cps_rw *w, const cps_node *n)
+{
+    int axis = (int)cps_attr_int(n->attr, n->nattr, "axis", 0), k = 0;
+    cps_val *in = cps_new_array(w->tmp, cps_val, n->nin);
+    for (int i = 0; i < n->nin; i++)
+        if (cps_rw_type(w, n->in[i])->dim[axis] > 0)
+            in[k++] = cps_rw_new(w, n->in[i]);
+    return k > 0 && k < n->nin && cps_rw_set(w, n->out[0], cps_b_concat(&w->b, k, in, axis));
+}
+
 static bool
 slice_of_whole(cps_rw *w, const cps_node *n)
 {
@@ -448,6 +460,7 @@ static const rule_row rules[] = {
     {CPS_OP_BROADCAST, broadcast_of_broadcast},
     {CPS_OP_BROADCAST, broadcast_is_reshape},
     {CPS_OP_CONCAT, concat_of_one},
+    {CPS_OP_CONCAT, concat_of_empty},
     {CPS_OP_SLICE, slice_of_whole},
     {CPS_OP_PAD, no_move},
     {CPS_OP_CAST, no_move},

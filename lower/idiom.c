@@ -1,6 +1,6 @@
 /* Small idioms that exporters spell out become the one base op that means them: both forms of
- * gelu, swish, softplus, mish, means. The host profits as much as a NeuronCore, so this is part
- * of the reference graph; values change by rounding of constants only.
+ * gelu, swish, sigmoid, softplus, mish, means. The host profits as much as a NeuronCore, so
+ * this is part of the reference graph; values change by rounding of constants only.
  *
  * Products are flattened first: however the factors of a gelu are grouped, they are x, a sum,
  * and numbers. Inputs are canonical: constants second, squares and products of scalars merged.
@@ -191,6 +191,34 @@ softplus(cps_rw *w, const cps_node *n)
                            cps_b_unary(&w->b, CPS_OP_SOFTPLUS, cps_rw_new(w, e->in[0])));
 }
 
+// 1 + exp(-x): x, else 0.
+static cps_val
+logistic(const cps_rw *w, cps_val v)
+{
+    cps_val e;
+    const cps_node *exp = plus_one(w, v, &e) ? cps_rw_is(w, e, CPS_OP_EXP) : NULL;
+    const cps_node *neg = exp ? cps_rw_is(w, exp->in[0], CPS_OP_NEG) : NULL;
+    return neg && cps_type_eq(cps_rw_type(w, neg->in[0]), cps_rw_type(w, v)) ? neg->in[0] : 0;
+}
+
+// 1 / (1 + exp(-x)): as sigmoid it does not leave the range of an engine's reciprocal.
+static bool
+sigmoid(cps_rw *w, const cps_node *n)
+{
+    cps_val x = logistic(w, n->in[0]);
+    return x && cps_rw_set(w, n->out[0], cps_b_unary(&w->b, CPS_OP_SIGMOID, cps_rw_new(w, x)));
+}
+
+// y / (1 + exp(-x)).
+static bool
+gated(cps_rw *w, const cps_node *n)
+{
+    cps_val x = logistic(w, n->in[1]);
+    return x && cps_rw_set(w, n->out[0],
+                           cps_b_binary(&w->b, CPS_OP_MUL, cps_rw_new(w, n->in[0]),
+                                        cps_b_unary(&w->b, CPS_OP_SIGMOID, cps_rw_new(w, x))));
+}
+
 // sum(x) / n over exactly n elements.
 static bool
 mean(cps_rw *w, const cps_node *n)
@@ -215,7 +243,8 @@ static const struct {
     bool (*fn)(cps_rw *w, const cps_node *n);
 } rules[] = {
     {CPS_OP_MUL, gelu},     {CPS_OP_MUL, swish}, {CPS_OP_MUL, mish},
-    {CPS_OP_LOG, softplus}, {CPS_OP_MUL, mean},
+    {CPS_OP_LOG, softplus}, {CPS_OP_MUL, mean},  {CPS_OP_RECIPROCAL, sigmoid},
+    {CPS_OP_DIV, gated},
 };
 
 static bool

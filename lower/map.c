@@ -362,8 +362,7 @@ refuse(cps_lower *l, const cps_map *ops, cps_code code, const char *what)
         cps_buf_printf(&b, "%s%s (%" PRIu64 ")", i ? ", " : "", ops->entry[i].str, ops->entry[i].value);
     cps_error(l->d, code, CPS_NOSPAN, "%s %s: %s", what, l->o->target ? l->o->target->name : "host", b.data);
     cps_help(l->d,
-             "`copse list-operators --target T` names what each target takes; `--on host` "
-             "runs the whole model on the host");
+             "write it in other operators, or let `--on host` run the whole model on the host");
     cps_buf_fini(&b);
 }
 

@@ -2,6 +2,20 @@
 use "reference/act.cps";
 use "leaves/rows.cps";
 
+// ACT's table of ln holds from 2^-64 to 2^64 only (NKI docs, supported math functions): what lies outside 2^-60..2^60 is
+// brought in by 2^100 or 2^-100 first, and 100 ln 2 taken off or added behind.
+fn wide_log(y, x) {
+    let k = 1.2676506002282294e30;                              // 2^100
+    sbuf small[x.axis(0), x.axis(1)]: fp32 bufs 2 = (x < 8.673617379884035e-19) * k;
+    sbuf up[x.axis(0), x.axis(1)]: fp32 bufs 2 = maximum(small, 1.0) * x;
+    sbuf fits[x.axis(0), x.axis(1)]: fp32 bufs 2 = up <= 1.152921504606847e18;
+    sbuf in_range[x.axis(0), x.axis(1)]: fp32 bufs 2 = maximum(fits, 1.0 / k) * up;
+    sbuf l[x.axis(0), x.axis(1)]: fp32 bufs 2 = log(in_range);
+    sbuf less[x.axis(0), x.axis(1)]: fp32 bufs 2 = small * (-69.31471805599453 / k) + l;
+    sbuf more[x.axis(0), x.axis(1)]: fp32 bufs 2 = (fits - 1.0) * -69.31471805599453;
+    y <- less + more bufs 3;
+}
+
 leaf unary_rows for unary on trn1, trn2, trn3 {
     where x.dtype in {bf16, fp16, fp32} : "x must be bf16, fp16 or fp32";
     param C in {512, 1024, 2048, 4096} = 2048;                  // columns of a tile
@@ -9,7 +23,8 @@ leaf unary_rows for unary on trn1, trn2, trn3 {
     tolerance x.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
     cases (T: 128, N: 512, f: Unary.gelu), (T: 1, N: 7, f: Unary.tanh), (T: 130, N: 3001, f: Unary.exp),
           (T: 5, N: 64, f: Unary.neg), (T: 3, N: 5, f: Unary.copy), (T: 2, N: 33, f: Unary.erf, dtype: fp32),
-          (T: 9, N: 10, f: Unary.abs), (T: 9, N: 10, f: Unary.sign), (T: 9, N: 10, f: Unary.softplus), (T: 1, N: 1, f: Unary.mish), (T: 130, N: 700, f: Unary.sin), (T: 9, N: 33, f: Unary.sin, dtype: fp32);
+          (T: 9, N: 10, f: Unary.abs), (T: 9, N: 10, f: Unary.sign), (T: 9, N: 10, f: Unary.softplus), (T: 1, N: 1, f: Unary.mish), (T: 130, N: 700, f: Unary.sin), (T: 130, N: 9, f: Unary.reciprocal), (T: 3, N: 70, f: Unary.reciprocal, dtype: fp32),
+          (T: 130, N: 2100, f: Unary.log), (T: 9, N: 33, f: Unary.log, dtype: fp32), (T: 9, N: 33, f: Unary.sin, dtype: fp32);
 
     let xs = spread(x);
     let ys = spread(y);
@@ -25,6 +40,8 @@ leaf unary_rows for unary on trn1, trn2, trn3 {
             sbuf phase[t, c]: fp32 = turns * -0.0019353071795864769 + near;
             ys[t, c] <- sin(minimum(maximum(phase, -3.1415925), 3.1415925)) bufs 3;
         }
+        else if (f == Unary.reciprocal) { ys[t, c] <- 1.0 / xt bufs 3; }    // DVE: ACT's table ends at 2^42
+        else if (f == Unary.log) { wide_log(ys[t, c], xt); }
         else { ys[t, c] <- apply(f, xt) bufs 3; }
     }
 }

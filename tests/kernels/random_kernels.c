@@ -40,12 +40,15 @@ input(cps_arena *a, const cps_type *t, uint64_t index, int64_t below, uint64_t s
     return p;
 }
 
-// The largest difference from what the reference says, of its largest magnitude; infinite where one is not a number.
+// The largest difference from what the reference says, of the largest magnitude in the first result, whose elements the
+// second picks from; infinite where one is not a number.
 static double
-distance(const cps_tensor *want, const void *got, const cps_type *t)
+distance(const cps_tensor *first, const cps_tensor *want, const void *got, const cps_type *t)
 {
     size_t n = (size_t)cps_type_count(t), es = cps_dtype_bytes(t->dtype);
     double most = 1e-3, worst = 0;
+    for (int64_t i = 0; i < cps_type_count(&first->type); i++)
+        most = fmax(most, fabs(first->f[i]));
     for (size_t i = 0; i < n; i++)
         most = fmax(most, fabs(want->f[i]));
     for (size_t i = 0; i < n; i++) {
@@ -118,8 +121,8 @@ agrees(trace_run *r, uint64_t seed, bool small, outcome *o)
         return false;
     for (int i = 0; i < results; i++) {
         const cps_type *t = &r->inst.result[i].type;
-        o->off[0] = fmax(o->off[0], distance(&out[i], tile[OPERANDS + i], t));
-        o->off[1] = fmax(o->off[1], distance(&out[i], sim[OPERANDS + i], t));
+        o->off[0] = fmax(o->off[0], distance(&out[0], &out[i], tile[OPERANDS + i], t));
+        o->off[1] = fmax(o->off[1], distance(&out[0], &out[i], sim[OPERANDS + i], t));
         o->stage = "bits of evaluator and simulator";
         if (memcmp(tile[OPERANDS + i], sim[OPERANDS + i], (size_t)cps_type_bytes(t)) != 0)
             return false;

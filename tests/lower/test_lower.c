@@ -682,11 +682,47 @@ test_random(uint64_t seed)
     end(&r);
 }
 
-// Graphs in text, and what the canonical form of them is.
 typedef struct canon_case {
     const char *in, *want; /* bodies: lines of main; the wanted one by the ops it holds */
 } canon_case;
 
+// Idioms that are spelled out, in text, and the op each is.
+static void
+test_idioms(void)
+{
+    static const canon_case cases[] = {
+        {"  input %x: fp32[2,3]\n  %n = neg %x : fp32[2,3]\n  %e = exp %n : fp32[2,3]\n  %one = const fp32[] [1.0]\n"
+         "  %p = add %e, %one : fp32[2,3]\n  %r = reciprocal %p : fp32[2,3]\n  output \"r\" %r\n",
+         "sigmoid"},
+        {"  input %x: fp32[2,3]\n  input %y: fp32[2,3]\n  %n = neg %x : fp32[2,3]\n  %e = exp %n : fp32[2,3]\n"
+         "  %one = const fp32[] [1.0]\n  %p = add %e, %one : fp32[2,3]\n  %q = div %y, %p : fp32[2,3]\n  output \"q\" %q\n",
+         "mul"},
+        {"  input %x: fp32[2,3]\n  %n = neg %x : fp32[2,3]\n  %e = exp %n : fp32[2,3]\n  %two = const fp32[] [2.0]\n"
+         "  %p = add %e, %two : fp32[2,3]\n  %r = reciprocal %p : fp32[2,3]\n  output \"r\" %r\n",
+         "reciprocal"},
+    };
+    for (size_t i = 0; i < cps_countof(cases); i++) {
+        run r;
+        begin(&r, i);
+        const char *text = cps_arena_printf(r.a, "copse.graph 1\nmodule \"t\"\nfunc @main {\n%s}\n", cases[i].in);
+        uint32_t src = cps_diags_source(r.d, "t.cir", text, strlen(text));
+        r.m = cps_ir_parse(r.a, text, strlen(text), src, r.d, NULL, NULL);
+        CHECK(r.m != NULL);
+        if (r.m) {
+            start_values(&r);
+            r.o.after = after;
+            r.o.ctx = &r;
+            r.o.passes = "canon,idiom";
+            CHECK(cps_lower_prepare(r.m, &r.o, r.d));
+            const cps_func *f = r.m->funcs.data[0];
+            CHECK(strcmp(cps_ops[f->nodes.data[f->nodes.n - 1].op].name, cases[i].want) == 0);
+            show(&r);
+        }
+        end(&r);
+    }
+}
+
+// Graphs in text, and what the canonical form of them is.
 static const canon_case canon_cases[] = {
     // A sum of the embeddings' constants; a mask cast once.
     {"  input %x: fp32[2,3]\n"
@@ -707,6 +743,9 @@ static const canon_case canon_cases[] = {
      "  %d = div %s, %n : fp32[1,2]\n"
      "  output \"d\" %d\n",
      "cast reshape mul reduce_sum reduce_sum div"},
+    {"  input %x: fp32[2,3]\n  input %y: fp32[2,0]\n  %c = concat %x, %y, %x {axis=1} : fp32[2,6]\n  %d = concat %y, %x {axis=1} : fp32[2,3]\n"
+     "  output \"c\" %c\n  output \"d\" %d\n",
+     "concat"},
     {"  input %x: fp32[2,3]\n"
      "  %t = transpose %x {perm=[1, 0]} : fp32[3,2]\n"
      "  %u = transpose %t {perm=[1, 0]} : fp32[2,3]\n"
@@ -785,6 +824,7 @@ main(int argc, char **argv)
     test_casts();
     test_pass_lists();
     test_canon();
+    test_idioms();
     test_calls_of_texts();
     test_wide_constant();
     for (uint64_t seed = 0; seed < 300; seed++)
