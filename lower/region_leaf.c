@@ -17,6 +17,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define PARTITIONS 128
 #define SHARE_FOR_ROWS 3 /* rows for all may take one third of a partition */
@@ -31,6 +32,38 @@ static const int widths[] = {2048, 1024, 512, 256, 128, 64, 32};
 
 /* ---- text ---- */
 
+static int64_t
+declared_bytes(const char *line)
+{
+    const char *type = strstr(line, "]: ") + 3, *bufs = strstr(type, " bufs "), *expr = strstr(type, " = ");
+    int64_t bytes = (int64_t)cps_dtype_bytes(cps_dtype_parse(type, strcspn(type, " ;"))), hidden = 0;
+    bytes *= bufs && (!expr || bufs < expr) ? strtol(bufs + 6, NULL, 10) : 1;
+    if (!expr)
+        return bytes;
+    // What one instruction does not hold has tiles without a name: operands in parentheses, 1 / x.
+    expr += 3;
+    for (const char *p = expr; *p; p++)
+        hidden += *p == '(' || (p[0] == '/' && p[1] == ' ');
+    if (expr[strspn(expr, "abcdefghijklmnopqrstuvwxyz_")] == '(' && *expr != '(')
+        hidden--;
+    return bytes + 4 * hidden;
+}
+
+// What the leaf declares is counted as it is written, so that no step of an op is forgotten.
+static void
+count_declared(cps_rgen *g, const char *line)
+{
+    const char *ext = strchr(line, '[');
+    if (strncmp(line, "sbuf ", 5) || !ext || !strstr(line, "]: "))
+        return;
+    size_t n = strcspn(++ext, "]");
+    const char *full = cps_rg_extents(g, CPS_RG_FULL), *row = cps_rg_extents(g, CPS_RG_ROW);
+    if (n == strlen(full) && strncmp(ext, full, n) == 0)
+        g->column += declared_bytes(line);
+    else if (n == strlen(row) && strncmp(ext, row, n) == 0)
+        *(g->rows_first ? &g->row : &g->column) += declared_bytes(line);
+}
+
 void
 cps_rg_line(cps_rgen *g, const char *fmt, ...)
 {
@@ -38,6 +71,7 @@ cps_rg_line(cps_rgen *g, const char *fmt, ...)
     va_start(ap, fmt);
     char *s = cps_arena_vprintf(g->a, fmt, ap);
     va_end(ap);
+    count_declared(g, s);
     cps_buf_printf(g->out, "%*s%s\n", g->indent, "", s);
 }
 
@@ -267,83 +301,10 @@ choose_inlined(cps_rgen *g)
     }
 }
 
-/* ---- how much fits ---- */
-
 static int
 size_of(const cps_rgen *g, int k)
 {
     return (int)cps_dtype_bytes(g->v[k].dtype);
-}
-
-// Bytes that one column keeps alive: loads in their slots, stores in two, temporaries at their
-// most. Steps inside an op are counted as fp32 tiles of the op.
-static int64_t
-bytes_per_column(const cps_rgen *g, int64_t *rows)
-{
-    const cps_region *r = g->r;
-    int64_t loads = 0, stores = 0, live = 0, peak = 0;
-    int last[CPS_RG_NODES * 4] = {0};
-    *rows = 0;
-    for (int k = 0; k < r->n; k++)
-        for (int i = 0; i < r->v[k].nin; i++)
-            last[g->v[r->v[k].in[i]].root] = k;
-    for (int k = 0; k < r->n; k++) {
-        const cps_rgtile *x = &g->v[k];
-        const cps_rvalue *v = &r->v[k];
-        if (is_stored(r, k))
-            stores += g->store_slots * CPS_MAX((int64_t)cps_dtype_bytes(v->dtype), (int64_t)size_of(g, k));
-        if (v->kind == CPS_RV_NUMBER || x->root != k || x->inlined)
-            continue;
-        if (x->cls == CPS_RG_ROW)
-            *rows += (v->kind == CPS_RV_NODE ? 2 : 1) * size_of(g, k);
-        if (x->cls != CPS_RG_FULL)
-            continue;
-        if (v->kind == CPS_RV_INPUT) {
-            loads += size_of(g, k) * g->slots;
-            continue;
-        }
-        bool steps = v->op == CPS_OP_FLOOR || v->op == CPS_OP_CEIL || v->op == CPS_OP_ROUND || v->op == CPS_OP_SIN ||
-                     v->op == CPS_OP_COS || v->op == CPS_OP_DIV || v->dtype == CPS_DT_I32 ||
-                     (v->dtype == CPS_DT_BOOL && r->v[v->in[0]].dtype == CPS_DT_I32);
-        live += size_of(g, k);
-        peak = CPS_MAX(peak, live + (steps ? 20 : 4));
-        for (int q = 0; q <= k; q++)
-            if (last[q] == k && g->v[q].root == q && g->v[q].cls == CPS_RG_FULL && r->v[q].kind == CPS_RV_NODE)
-                live -= size_of(g, q);
-    }
-    return loads + stores + 2 * peak;
-}
-
-static void
-choose_layout(cps_rgen *g, int *width, int64_t *column, int64_t *fixed)
-{
-    int64_t room = g->t->sbuf_bytes - g->t->sbuf_reserve - MARGIN, rows;
-    // The last op of a chain may read what was loaded first, and a store is slow: while the engines
-    // hand a tile on, loads and stores go on.
-    for (size_t i = 0; i < cps_countof(depths); i++) {
-        g->slots = depths[i].loads;
-        g->store_slots = depths[i].stores;
-        *column = bytes_per_column(g, &rows);
-        if (*column * widths[0] <= room - rows * g->N)
-            break;
-    }
-    g->rows_first = rows * g->N <= room / SHARE_FOR_ROWS;
-    *fixed = g->rows_first ? rows * g->N : 0;
-    if (!g->rows_first)
-        *column += 2 * rows;
-    for (size_t i = 0; g->r->reduces && !g->whole && i < cps_countof(depths); i++) {
-        g->slots = depths[i].loads;
-        g->store_slots = depths[i].stores;
-        int64_t c = bytes_per_column(g, &rows) + (g->rows_first ? 0 : 2 * rows);
-        g->whole = c * g->N + *fixed <= room;
-        *column = c; // of the shallowest when none fits
-    }
-    *width = 32;
-    for (size_t i = 0; i < cps_countof(widths); i++)
-        if (*column * widths[i] + *fixed <= room) {
-            *width = widths[i];
-            break;
-        }
 }
 
 /* ---- loads and stores ---- */
@@ -570,10 +531,12 @@ one_pass(cps_rgen *g, int pass)
         if (x->root == k && needed[k] && !x->done && !x->inlined) {
             if (x->sum >= 0)
                 cps_rg_line(g, "sbuf %ss[t, 1]: fp32;", cps_rg_name(g, x->sum));
+            int64_t before = g->column;
             if (v->kind == CPS_RV_INPUT)
                 load(g, k);
             else
                 cps_rg_statement(g, k);
+            x->made = g->column - before;
             x->done = g->whole;
         }
     }
@@ -622,6 +585,103 @@ body(cps_rgen *g)
         g->indent -= 4;
         cps_rg_line(g, "}");
     }
+}
+
+/* ---- how much fits ---- */
+
+// Bytes that one column keeps alive while the loops run once: loads and stores in their slots, twice
+// the most that lives between them, steps inside an op included, so that engines may run ahead.
+static int64_t
+bytes_alive(const cps_rgen *g, const cps_rgtile *made)
+{
+    const cps_region *r = g->r;
+    int64_t loads = 0, stores = 0, live = 0, peak = 0;
+    int last[CPS_RG_NODES * 4] = {0};
+    for (int k = r->n - 1; k >= 0; k--) {
+        int to = g->v[k].inlined ? last[k] : k; // read where its user is
+        for (int i = 0; i < r->v[k].nin; i++) {
+            int *at = &last[g->v[r->v[k].in[i]].root];
+            *at = CPS_MAX(*at, to);
+        }
+        if (is_stored(r, k) && !is_sent(g, g->v[k].root))
+            last[g->v[k].root] = r->n; // stores stand at the end
+    }
+    for (int k = 0; k < r->n; k++) {
+        const cps_rgtile *x = &g->v[k];
+        const cps_rvalue *v = &r->v[k];
+        if (is_stored(r, k))
+            stores += g->store_slots * CPS_MAX((int64_t)cps_dtype_bytes(v->dtype), (int64_t)size_of(g, k));
+        if (v->kind == CPS_RV_NUMBER || x->root != k || x->inlined || x->cls != CPS_RG_FULL)
+            continue;
+        if (v->kind == CPS_RV_INPUT) {
+            loads += size_of(g, k) * g->slots;
+            continue;
+        }
+        peak = CPS_MAX(peak, live + CPS_MAX(made[k].made, size_of(g, k) + 4));
+        live += size_of(g, k);
+        for (int q = 0; q <= k; q++)
+            if (last[q] == k && g->v[q].root == q && g->v[q].cls == CPS_RG_FULL && r->v[q].kind == CPS_RV_NODE)
+                live -= size_of(g, q);
+    }
+    return loads + stores + 2 * peak;
+}
+
+// Bytes of a column with the slots as they are. Where loops run more than once, a tile's place is
+// kept through all of them (codegen/alloc.c), so that all that is declared lives at one time.
+static int64_t
+bytes_per_column(const cps_rgen *g, int64_t *rows)
+{
+    cps_rgen *try = cps_new(g->a, cps_rgen);
+    cps_buf text = {0};
+    *try = *g;
+    try->out = &text;
+    body(try);
+    cps_buf_fini(&text);
+    *rows = try->row;
+    int64_t alive = bytes_alive(g, try->v);
+    bool once = g->whole && g->T <= PARTITIONS && g->r->naxes == 2;
+    return once ? alive : CPS_MAX(alive, try->column);
+}
+
+// Slots that fit, the deepest first; the shallowest when none does.
+static bool
+choose_slots(cps_rgen *g, int64_t columns, int64_t room, int64_t *column, int64_t *fixed)
+{
+    for (size_t i = 0; i < cps_countof(depths); i++) {
+        int64_t rows;
+        g->slots = depths[i].loads;
+        g->store_slots = depths[i].stores;
+        *column = bytes_per_column(g, &rows);
+        *fixed = rows * g->N;
+        if (*column * columns + *fixed <= room)
+            return true;
+    }
+    return false;
+}
+
+static void
+choose_layout(cps_rgen *g, int *width, int64_t *column, int64_t *fixed)
+{
+    int64_t room = g->t->sbuf_bytes - g->t->sbuf_reserve - MARGIN;
+    // The last op of a chain may read what was loaded first, and a store is slow: while the engines
+    // hand a tile on, loads and stores go on.
+    g->rows_first = true;
+    choose_slots(g, widths[0], room, column, fixed);
+    g->rows_first = *fixed <= room / SHARE_FOR_ROWS;
+    if (!g->rows_first)
+        choose_slots(g, widths[0], room, column, fixed);
+    if (g->r->reduces) {
+        g->whole = true;
+        g->whole = choose_slots(g, g->N, room, column, fixed);
+        if (!g->whole) // of the shallowest
+            choose_slots(g, INT32_MAX, room, column, fixed);
+    }
+    *width = 32;
+    for (size_t i = 0; i < cps_countof(widths); i++)
+        if (*column * widths[i] + *fixed <= room) {
+            *width = widths[i];
+            break;
+        }
 }
 
 /* ---- clauses ---- */

@@ -20,6 +20,7 @@ typedef struct cps_rgtile {
     bool inlined;    /* written inside the one statement that uses it */
     bool done, gone; /* has its tile; was overwritten */
     int sum;         /* the SUM or MEAN that the statement adds into, or -1 */
+    int64_t made;    /* bytes of a column that its statements declare, its own tile and steps between */
 } cps_rgtile;
 
 typedef struct cps_rgen {
@@ -33,6 +34,7 @@ typedef struct cps_rgen {
     int indent, slots, store_slots;
     double load[CPS_ENGINES]; /* ns for each column */
     double count[CPS_ENGINES];
+    int64_t column, row; /* bytes declared so far: of a column of the tiles, of rows that come first */
     cps_rgtile v[CPS_RG_NODES + CPS_RG_NODES * 3];
 } cps_rgen;
 
