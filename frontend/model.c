@@ -61,8 +61,9 @@ bool
 cps_model_read(cps_cli *c, const char *path, cps_model *out)
 {
     *out = (cps_model){0};
+    errno = ENOENT; // where the file system gives no other reason
     if (strcmp(path, "-") && !cps_path_exists(path)) {
-        cps_error(c->diags, CPS_E1001, CPS_NOSPAN, "cannot read '%s': %s", path, strerror(ENOENT));
+        cps_error(c->diags, CPS_E1001, CPS_NOSPAN, "cannot read '%s': %s", path, strerror(errno));
         return false;
     }
     if (cps_has_suffix(path, ".onnx")) {

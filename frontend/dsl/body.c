@@ -391,6 +391,7 @@ covered(cps_body *y, const cps_place *p, cps_span at)
 cps_val
 cps_body_read(cps_body *y, cps_place *p, cps_span at)
 {
+    p->read = true;
     if (!p->writes.n && p->value)
         return p->value;
     if (!covered(y, p, at))
@@ -522,9 +523,13 @@ assign(cps_body *y, const cps_ast_assign *n)
         return CPS_FLOW_FAIL;
     }
     if (r.whole) {
+        if (op == CPS_BIN_NONE && !p->inout && !p->read && (p->value || p->writes.n)) {
+            cps_eval_error(&y->ev, CPS_E2311, n->head.span, "elements of `%s` are written twice", p->name);
+            return CPS_FLOW_FAIL;
+        }
         p->value = x;
         p->writes.n = 0;
-        p->started = false;
+        p->started = p->read = false;
         return CPS_FLOW_NEXT;
     }
     if (op != CPS_BIN_NONE || r.dynamic) { // later reads see it, earlier writes are under it

@@ -34,6 +34,7 @@ typedef struct cps_place {
     cps_val value; /* as of the last read; 0: nothing whole yet */
     CPS_VEC(cps_write) writes; /* since then */
     bool inout;
+    bool read;    /* since it was last written whole: may be written again, from itself */
     bool started; /* `value` stands for zeros that later writes must cover */
     cps_span at;
 } cps_place;
