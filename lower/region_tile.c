@@ -3,9 +3,9 @@
  * Engines compute in fp32 and round to nearest when they write (isa-semantics 8.1, 8.2), so an op
  * is exact to one rounding of its tile's dtype. Truth values are tiles of 1 and 0. What has no
  * instruction is made of several that are exact:
- *   - floor, ceil, round: 1.5 * 2^23 added and taken off again leaves the nearest whole number of
- *     what lies within 2^22; what lies beyond has no fraction and is clamped before, so its
- *     difference is 0;
+ *   - floor, ceil, round: 2^23 with the sign of x, added and taken off again, leaves the nearest
+ *     whole number, for from there to 2^24 fp32 has steps of 1. From 2^23 on x has no fraction and
+ *     is clamped before, so its difference is 0; a difference of 0 is +0, so that -0 stays -0;
  *   - 32-bit integers: sums and products are true ones on POOL (isa-semantics 2.3b); everything
  *     else goes through fp32, exact to 2^24. So integers are compared by the difference of their
  *     upper halves times 2^16 plus that of their lower halves, each exact, of which the sum has
@@ -555,20 +555,30 @@ whole_number(cps_rgen *g, int k)
     const cps_rgtile *x = &g->v[k];
     const char *ext = cps_rg_extents(g, x->cls), *n = cps_rg_name(g, k);
     const char *a = cps_rg_read(g, v->in[0], x->cls);
-    charge(g, x->cls, CPS_DVE, v->op == CPS_OP_ROUND ? 6 : 8);
-    cps_rg_line(g, "sbuf %sm[%s]: fp32 = minimum(maximum(%s, -4194304.0), 4194304.0);", n, ext, a);
+    bool round = v->op == CPS_OP_ROUND, floor = v->op == CPS_OP_FLOOR;
+    charge(g, x->cls, CPS_DVE, round ? 9 : 11);
+    cps_rg_line(g, "sbuf %sm[%s]: fp32 = minimum(maximum(%s, -8388608.0), 8388608.0);", n, ext, a);
+    cps_rg_line(g, "sbuf %sg[%s]: fp32;", n, ext); // -2^24 or 0, and 2^23 more: the number with the sign
+    cps_rg_line(g, "tensor_scalar(dst: %sg, data: %sm, operand0: 0.0, operand1: -16777216.0, op0: \"is_lt\", op1: \"multiply\");", n, n);
     cps_rg_line(g, "sbuf %sr[%s]: fp32;", n, ext);
+    cps_rg_line(g, "scalar_tensor_tensor(dst: %sr, data: %sg, operand0: 8388608.0, operand1: %sm, op0: \"add\", op1: \"add\");",
+                n, n, n);
+    cps_rg_line(g, "sbuf %sq[%s]: fp32;", n, ext);
     cps_rg_line(g,
-                "tensor_scalar(dst: %sr, data: %sm, operand0: 12582912.0, operand1: 12582912.0, op0: \"add\", "
-                "op1: \"subtract\");",
-                n, n);
-    cps_rg_line(g, "sbuf %sd[%s]: fp32 = %sm - %sr;", n, ext, n, n);
-    if (v->op == CPS_OP_ROUND) {
-        give(g, k, cps_arena_printf(g->a, "%s - %sd", a, n), "");
+                "scalar_tensor_tensor(dst: %sq, data: %sg, operand0: 8388608.0, operand1: %sr, op0: \"add\", "
+                "op1: \"subtract\", reverse1: true);",
+                n, n, n);
+    cps_rg_line(g, "sbuf %sd[%s]: fp32 = %sm - %sq;", n, ext, n, n);
+    if (round)
+        fresh(g, k);
+    else
+        cps_rg_line(g, "sbuf %sw[%s]: fp32;", n, ext);
+    cps_rg_line(g,
+                "scalar_tensor_tensor(dst: %s%s, data: %sd, operand0: 0.0, operand1: %s, op0: \"add\", op1: \"subtract\", "
+                "reverse1: true);",
+                n, round ? "" : "w", n, a);
+    if (round)
         return;
-    }
-    bool floor = v->op == CPS_OP_FLOOR;
-    cps_rg_line(g, "sbuf %sw[%s]: fp32 = %s - %sd;", n, ext, a, n);
     fresh(g, k);
     cps_rg_line(g, "scalar_tensor_tensor(dst: %s, data: %sd, operand0: 0.0, operand1: %sw, op0: \"%s\", op1: \"%s\"%s);",
                 n, n, n, floor ? "is_lt" : "is_gt", floor ? "subtract" : "add", floor ? ", reverse1: true" : "");

@@ -1,7 +1,7 @@
 """Regions through the command line: an ONNX graph of ops that have no leaf of their own, from the file to the
 simulator on every target; the graph's text with its written kernels read back; a chain near its roof; why a
 region was formed."""
-import json
+import json, math, struct
 from util import *
 
 WHERE = "tests/onnx/data/where.onnx"
@@ -33,6 +33,32 @@ r = copse("explain", WHERE, "--json")
 calls = json.loads(r.stdout)
 check(len(calls) == 1 and calls[0]["region"] == "A region of 4 ops: gt mul floor select. Formed because the "
       "library has no leaf for: gt floor select. ", calls)
+
+# What has a fraction up to 2^23, and beyond, where nothing has: the rest is exact, not within a tolerance of what is large.
+part = f"{TMP}/part.cir"
+values = [4194304.5, -4194304.5, 4194305.5, -6000000.5, 8388607.5, -8388607.5, 8388608.0, -8388609.0, 17000000.0,
+          -3e9, 2.5, -2.5, 0.5, -0.5, 0.25, -0.75, 0.0, -0.0, 1.0, -7.0] * 256
+head = "{'descr': '<f4', 'fortran_order': False, 'shape': (128, 40), }".ljust(117) + "\n"
+with open(f"{TMP}/part.npy", "wb") as f:
+    f.write(b"\x93NUMPY\x01\0" + struct.pack("<H", len(head)) + head.encode() + struct.pack("<5120f", *values))
+for op, whole in (("floor", math.floor), ("ceil", math.ceil), ("round", round)):
+    with open(part, "w") as f:
+        f.write(f"""copse.graph 1
+module "part"
+func @main {{
+  input %a.1: fp32[128,40]
+  %2 = {op} %a.1 : fp32[128,40]
+  %3 = sub %a.1, %2 : fp32[128,40]
+  output "y" %3
+}}
+""")
+    for target in ("trn1", "trn2", "trn3"):
+        r = copse("run", part, "--on", "sim", "--target", target, f"--input=a={TMP}/part.npy", f"--output-dir={TMP}")
+        check(r.returncode == 0, f"{op} on {target}: {r.stderr.decode()}")
+        with open(f"{TMP}/y.npy", "rb") as f:
+            got = struct.unpack("<5120f", f.read()[-4 * 5120:])
+        wrong = {x: y for x, y in zip(values, got) if y != x - whole(x)}
+        check(not wrong, f"{op} on {target}: {wrong}")
 
 # One load, one store: a chain of five at 0.8 of its roof or more.
 chain = f"{TMP}/chain.cir"
