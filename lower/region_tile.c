@@ -163,8 +163,12 @@ cps_region_takes(const cps_func *f, const cps_node *n, const char **why)
     default:
         return cps_rg_function(n->op) && is_float(in);
     }
-    if (!is_float(in) && !i32 && cps_dtype_is_int(in))
+    if (is_short(in) && !truth)
         *why = "8- and 16-bit integers wrap, and the engines saturate: cast to i32 first";
+    else if (in == CPS_DT_U32)
+        *why = "engines compute unsigned integers through fp32, which loses bits above 2^24";
+    else if (!i32 && cps_dtype_is_int(in))
+        *why = "engines have no 64-bit integers";
     return is_float(in) || i32;
 }
 
