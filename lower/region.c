@@ -292,14 +292,15 @@ is_convex(former *w)
     return true;
 }
 
+// Something that is not of the group reads the value, itself or through members that rename it.
 static bool
-used_outside(const former *w, cps_val v)
+used_outside(const former *w, int32_t id, cps_val v)
 {
     if (w->is_out[v])
         return true;
     for (uint32_t u = w->first[v]; u < w->first[v + 1]; u++) {
         const cps_node *n = node_at(w, w->user[u]);
-        if (w->of[w->user[u]] != GROWING || (is_alias(n) && used_outside(w, n->out[0])))
+        if (w->of[w->user[u]] != id || (is_alias(n) && used_outside(w, id, n->out[0])))
             return true;
     }
     return false;
@@ -319,7 +320,7 @@ is_small_enough(const former *w)
     } seen[CPS_RG_OPERANDS];
     for (uint32_t i = 0; i < w->g.node.n; i++) {
         const cps_node *n = node_at(w, w->g.node.data[i]);
-        results += !is_alias(n) && used_outside(w, n->out[0]);
+        results += !is_alias(n) && used_outside(w, GROWING, n->out[0]);
         for (int k = 0; k < n->nin; k++) {
             embed e;
             if (is_member(w, n->in[k]) || is_number(w, n->in[k], &x) ||
@@ -569,19 +570,6 @@ add_operand(cps_region *r, cps_val v, cps_dtype t, unsigned mask)
     return r->n++;
 }
 
-static bool
-outside_use(const former *w, int32_t id, cps_val v)
-{
-    if (w->is_out[v])
-        return true;
-    for (uint32_t u = w->first[v]; u < w->first[v + 1]; u++) {
-        const cps_node *n = node_at(w, w->user[u]);
-        if (w->of[w->user[u]] != id || (is_alias(n) && outside_use(w, id, n->out[0])))
-            return true;
-    }
-    return false;
-}
-
 static cps_region *
 region_of(former *w, int32_t id)
 {
@@ -629,7 +617,7 @@ region_of(former *w, int32_t id)
             continue;
         }
         v.mask = is_free ? (e->n || g->total == 1 ? 3 : 0) : mask_of(r, g, e);
-        if (!is_alias(n) && outside_use(w, id, n->out[0]))
+        if (!is_alias(n) && used_outside(w, id, n->out[0]))
             v.slot = r->nresults++;
         r->v[r->n] = v;
         *cps_map_at(&at, n->out[0], NULL) = (uint64_t)++r->n;
@@ -818,7 +806,7 @@ region_rule(cps_rw *w, const cps_node *n)
     if (!is_alias(n))
         return true;
     // What only the region reads is gone; what others read is made again for them.
-    if (outside_use(x->w, id, n->out[0]))
+    if (used_outside(x->w, id, n->out[0]))
         return false;
     w->uses[n->out[0]] = 0;
     return true;

@@ -380,9 +380,8 @@ scalar_pass(const cps_rgen *g, cps_dtype in, cps_dtype out)
 }
 
 static double
-tensor_pass(const cps_rgen *g, cps_dtype a, cps_dtype b, cps_dtype out)
+tensor_pass(cps_dtype a, cps_dtype b, cps_dtype out)
 {
-    (void)g;
     return is_narrow(a) && is_narrow(b) && is_narrow(out) ? 1 : 2;
 }
 
@@ -451,7 +450,7 @@ arithmetic(cps_rgen *g, int k)
         give(g, k, expr, on(e));
         return;
     }
-    double n = tensor_pass(g, ta, tb, x->dtype);
+    double n = tensor_pass(ta, tb, x->dtype);
     cps_engine e = sums && !g->t->sbuf_shared_port ? lighter(g, x->cls, CPS_DVE, n, CPS_POOL, n) : CPS_DVE;
     bool plain = !g->v[g->v[v->in[0]].root].inlined && !g->v[g->v[v->in[1]].root].inlined;
     e = plain ? e : CPS_DVE;
@@ -518,7 +517,7 @@ function(cps_rgen *g, int k)
     const char *a = cps_rg_read(g, v->in[0], x->cls);
     cps_dtype ta = dtype_read(g, v->in[0]);
     if (v->op == CPS_OP_SQUARE && x->sum < 0) {
-        double n = tensor_pass(g, ta, ta, x->dtype);
+        double n = tensor_pass(ta, ta, x->dtype);
         cps_engine e = lighter(g, x->cls, CPS_ACT, 1, CPS_DVE, n);
         charge(g, x->cls, e, e == CPS_ACT ? 1 : n);
         give(g, k, e == CPS_ACT ? cps_arena_printf(g->a, "square(%s)", a) : cps_arena_printf(g->a, "%s * %s", a, a), "");
@@ -590,6 +589,20 @@ whole_number(cps_rgen *g, int k)
 
 /* ---- truth ---- */
 
+// The tile `g`: a number with the sign of a - b, by halves (see the top).
+static void
+split_difference(cps_rgen *g, int k, const char *a, const char *b)
+{
+    const char *n = cps_rg_name(g, k), *ext = cps_rg_extents(g, g->v[k].cls);
+    cps_rg_line(g, "sbuf %sa[%s]: i32 = %s & 65535;", n, ext, a);
+    cps_rg_line(g, "sbuf %sb[%s]: i32 = %s & 65535;", n, ext, b);
+    cps_rg_line(g, "sbuf %sc[%s]: i32 = %s - %sa;", n, ext, a, n);
+    cps_rg_line(g, "sbuf %se[%s]: i32 = %s - %sb;", n, ext, b, n);
+    cps_rg_line(g, "sbuf %sh[%s]: fp32 = %sc - %se;", n, ext, n, n);
+    cps_rg_line(g, "sbuf %sl[%s]: fp32 = %sa - %sb;", n, ext, n, n);
+    cps_rg_line(g, "sbuf %sg[%s]: fp32 = %sh + %sl;", n, ext, n, n);
+}
+
 static void
 compare(cps_rgen *g, int k)
 {
@@ -602,7 +615,7 @@ compare(cps_rgen *g, int k)
     for (int i = 0; i < 2; i++)
         small = small || (is_number(g, v->in[i]) && fabs(g->r->v[v->in[i]].number) < 16777216.0);
     if (small) {
-        double c = meets_number(g, v, x->cls) ? 1 : tensor_pass(g, dtype_read(g, v->in[0]), dtype_read(g, v->in[1]), x->dtype);
+        double c = meets_number(g, v, x->cls) ? 1 : tensor_pass(dtype_read(g, v->in[0]), dtype_read(g, v->in[1]), x->dtype);
         charge(g, x->cls, CPS_DVE, c);
         const char *a = cps_rg_read(g, v->in[0], x->cls), *b = cps_rg_read(g, v->in[1], x->cls);
         give(g, k, cps_arena_printf(g->a, "%s %s %s", a, sign, b), "");
@@ -619,13 +632,7 @@ compare(cps_rgen *g, int k)
     }
     charge(g, x->cls, CPS_POOL, 4);
     charge(g, x->cls, CPS_DVE, 9);
-    cps_rg_line(g, "sbuf %sa[%s]: i32 = %s & 65535;", n, ext, a);
-    cps_rg_line(g, "sbuf %sb[%s]: i32 = %s & 65535;", n, ext, b);
-    cps_rg_line(g, "sbuf %sc[%s]: i32 = %s - %sa;", n, ext, a, n);
-    cps_rg_line(g, "sbuf %se[%s]: i32 = %s - %sb;", n, ext, b, n);
-    cps_rg_line(g, "sbuf %sh[%s]: fp32 = %sc - %se;", n, ext, n, n);
-    cps_rg_line(g, "sbuf %sl[%s]: fp32 = %sa - %sb;", n, ext, n, n);
-    cps_rg_line(g, "sbuf %sg[%s]: fp32 = %sh + %sl;", n, ext, n, n);
+    split_difference(g, k, a, b);
     give(g, k, cps_arena_printf(g->a, "%sg %s 0.0", n, sign), "");
 }
 
@@ -756,13 +763,7 @@ integer_bound(cps_rgen *g, int k)
     const char *b = cps_rg_shaped(g, v->in[1], x->cls, CPS_DT_I32, own(g, k, 'j'));
     charge(g, x->cls, CPS_POOL, 4);
     charge(g, x->cls, CPS_DVE, 12);
-    cps_rg_line(g, "sbuf %sa[%s]: i32 = %s & 65535;", n, ext, a);
-    cps_rg_line(g, "sbuf %sb[%s]: i32 = %s & 65535;", n, ext, b);
-    cps_rg_line(g, "sbuf %sc[%s]: i32 = %s - %sa;", n, ext, a, n);
-    cps_rg_line(g, "sbuf %se[%s]: i32 = %s - %sb;", n, ext, b, n);
-    cps_rg_line(g, "sbuf %sh[%s]: fp32 = %sc - %se;", n, ext, n, n);
-    cps_rg_line(g, "sbuf %sl[%s]: fp32 = %sa - %sb;", n, ext, n, n);
-    cps_rg_line(g, "sbuf %sg[%s]: fp32 = %sh + %sl;", n, ext, n, n);
+    split_difference(g, k, a, b);
     cps_rg_line(g, "sbuf %so[%s]: bf16 = %sg %s 0.0;", n, ext, n, v->op == CPS_OP_MAX ? ">" : "<");
     give(g, k, b, "");
     cps_rg_line(g, "tensor_copy_predicated(dst: %s, predicate: %so.bits(u16), src: %s);", n, n, a);
