@@ -66,13 +66,15 @@ config_text(const cps_attr *x, uint32_t n, cps_buf *out)
     }
 }
 
-// The comment that a written kernel begins with: why it was, and of what.
+// The comment that a written kernel begins with: why it was, and of what. `before` and `between` its lines.
 static void
-reason_text(const char *s, const char *before, cps_buf *out)
+reason_text(const char *s, const char *before, const char *between, cps_buf *out)
 {
+    const char *gap = "";
     while (strncmp(s, "// ", 3) == 0) {
         size_t n = strcspn(s, "\n");
-        cps_buf_printf(out, "%s%.*s%s", before, (int)(n - 3), s + 3, *before ? "\n" : " ");
+        cps_buf_printf(out, "%s%s%.*s", gap, before, (int)(n - 3), s + 3);
+        gap = between;
         s += n + (s[n] == '\n');
     }
 }
@@ -88,8 +90,10 @@ print_text(const entries *e, cps_buf *out)
         cps_buf_putc(out, '\n');
         if (x->from)
             cps_buf_printf(out, "  made of %s\n", x->from);
-        if (x->kernel)
-            reason_text(x->kernel, "  ", out);
+        if (x->kernel && strncmp(x->kernel, "// ", 3) == 0) {
+            reason_text(x->kernel, "  ", "\n", out);
+            cps_buf_putc(out, '\n');
+        }
         for (unsigned k = 0; k < x->n; k++) {
             const cps_candidate *c = &x->cand[k];
             if (c->ok) {
@@ -132,7 +136,7 @@ print_json(const entries *e, cps_buf *out)
         cps_jsonw_str(&w, x->from ? x->from : "");
         if (x->kernel) {
             cps_buf why = {0};
-            reason_text(x->kernel, "", &why);
+            reason_text(x->kernel, "", " ", &why);
             cps_jsonw_key(&w, "region");
             cps_jsonw_str(&w, why.n ? why.data : "");
             cps_buf_fini(&why);

@@ -679,17 +679,18 @@ put_reason(const former *w, int32_t id, cps_buf *b)
 {
     const group *g = &w->all.data[id];
     cps_buf names = {0}, lacking = {0};
+    bool named[CPS_OPS] = {false};
     int count = 0;
-    cps_buf_puts(&names, "");
-    cps_buf_puts(&lacking, "");
     for (uint32_t i = 0; i < g->node.n; i++) {
         const cps_node *n = node_at(w, g->node.data[i]);
         const char *name = cps_ops[n->op].name;
         if (is_alias(n))
             continue;
         cps_buf_printf(&names, "%s%s", count++ ? " " : "", name);
-        if (!cps_map_takes(w->f, n) && !strstr(lacking.data, name))
-            cps_buf_printf(&lacking, "%s%s", lacking.n ? " " : "", name);
+        if (named[n->op] || cps_map_takes(w->f, n))
+            continue;
+        named[n->op] = true;
+        cps_buf_printf(&lacking, "%s%s", lacking.n ? " " : "", name);
     }
     cps_buf_printf(b, "// A region of %d op%s: %s.\n", count, count == 1 ? "" : "s", names.data);
     if (lacking.n)

@@ -32,7 +32,26 @@ check(r.returncode == 1 and b"E2106" in r.stderr, f"a damaged kernel: {r.returnc
 r = copse("explain", WHERE, "--json")
 calls = json.loads(r.stdout)
 check(len(calls) == 1 and calls[0]["region"] == "A region of 4 ops: gt mul floor select. Formed because the "
-      "library has no leaf for: gt floor select. ", calls)
+      "library has no leaf for: gt floor select.", calls)
+
+# Every op is named, also one whose name is part of another's.
+names = f"{TMP}/names.cir"
+with open(names, "w") as f:
+    f.write("""copse.graph 1
+module "names"
+func @main {
+  input %a.1: fp32[128,40]
+  input %b.1: bool[128,40]
+  input %c.1: bool[128,40]
+  %2 = floor %a.1 : fp32[128,40]
+  %3 = or %b.1, %c.1 : bool[128,40]
+  %4 = select %3, %2, %a.1 : fp32[128,40]
+  %5 = floor %4 : fp32[128,40]
+  output "y" %5
+}
+""")
+why = json.loads(copse("explain", names, "--json").stdout)[0]["region"]
+check(why.endswith("no leaf for: floor or select."), why)
 
 # What has a fraction up to 2^23, and beyond, where nothing has: the rest is exact, not within a tolerance of what is large.
 part = f"{TMP}/part.cir"
