@@ -477,8 +477,7 @@ sums_beside(cps_rgen *g, int pass, const bool *needed)
             continue;
         int in = g->v[v->in[0]].root;
         if (g->r->v[in].kind == CPS_RV_NODE && needed[in] && !g->v[in].done && g->v[in].cls == CPS_RG_FULL &&
-            cps_rg_function(g->r->v[in].op) && g->r->v[in].dtype != CPS_DT_I32 && g->r->v[in].op != CPS_OP_RECIPROCAL &&
-            g->v[in].sum < 0)
+            cps_rg_function(g->r->v[in].op) && g->r->v[in].dtype != CPS_DT_I32 && g->v[in].sum < 0)
             g->v[in].sum = k;
     }
 }

@@ -26,13 +26,12 @@ typedef struct name_row {
 } name_row;
 
 static const name_row functions[] = {
-    {CPS_OP_EXP, "exp"},         {CPS_OP_LOG, "log"},
-    {CPS_OP_SQRT, "sqrt"},       {CPS_OP_RSQRT, "rsqrt"},
+    {CPS_OP_EXP, "exp"},         {CPS_OP_SQRT, "sqrt"},       {CPS_OP_RSQRT, "rsqrt"},
     {CPS_OP_TANH, "tanh"},       {CPS_OP_ERF, "erf"},
     {CPS_OP_SIGMOID, "sigmoid"}, {CPS_OP_SOFTPLUS, "softplus"},
     {CPS_OP_GELU, "gelu"},       {CPS_OP_GELU_TANH, "gelu_apprx_tanh"},
     {CPS_OP_SILU, "silu"},       {CPS_OP_SWISH, "gelu_apprx_sigmoid"},
-    {CPS_OP_MISH, "mish"},       {CPS_OP_RECIPROCAL, "reciprocal"},
+    {CPS_OP_MISH, "mish"},
     {CPS_OP_ABS, "abs"},         {CPS_OP_SIGN, "sign"},
     {CPS_OP_SQUARE, "square"},
 };
@@ -157,6 +156,8 @@ cps_region_takes(const cps_func *f, const cps_node *n, const char **why)
     case CPS_OP_CEIL:
     case CPS_OP_ROUND:
     case CPS_OP_ISNAN:
+    case CPS_OP_LOG:
+    case CPS_OP_RECIPROCAL:
     case CPS_OP_SIN:
     case CPS_OP_COS:
         return is_float(in);
@@ -227,7 +228,7 @@ cps_rg_may_inline(const cps_rgen *g, int k, int user)
     }
     // scale and bias of an activation
     return sums && cps_rg_function(u->op) && u->op != CPS_OP_ABS && u->op != CPS_OP_SIGN &&
-           u->op != CPS_OP_RECIPROCAL && u->op != CPS_OP_SQUARE;
+           u->op != CPS_OP_SQUARE;
 }
 
 /* ---- writing ---- */
@@ -523,12 +524,37 @@ function(cps_rgen *g, int k)
         give(g, k, e == CPS_ACT ? cps_arena_printf(g->a, "square(%s)", a) : cps_arena_printf(g->a, "%s * %s", a, a), "");
         return;
     }
-    if (v->op == CPS_OP_RECIPROCAL && x->cls != CPS_RG_FULL) {
-        give(g, k, cps_arena_printf(g->a, "1.0 / %s", a), "");
-        return;
-    }
     charge(g, x->cls, CPS_ACT, 1);
     give(g, k, cps_arena_printf(g->a, "%s(%s)%s", cps_rg_function(v->op), a, into_sum(g, k)), "");
+}
+
+// DVE's: the table of ACT ends at 2^42.
+static void
+reciprocal(cps_rgen *g, int k)
+{
+    const cps_rgtile *x = &g->v[k];
+    charge(g, x->cls, CPS_DVE, 8);
+    give(g, k, cps_arena_printf(g->a, "1.0 / %s", cps_rg_read(g, g->r->v[k].in[0], x->cls)), "");
+}
+
+// The table covers 2^-64..2^64: what lies outside 2^-60..2^60 is brought in by 2^100 (as leaves/unary.cps).
+static void
+logarithm(cps_rgen *g, int k)
+{
+    const cps_rvalue *v = &g->r->v[k];
+    const cps_rgtile *x = &g->v[k];
+    const char *ext = cps_rg_extents(g, x->cls), *n = cps_rg_name(g, k);
+    const char *a = cps_rg_read(g, v->in[0], x->cls);
+    charge(g, x->cls, CPS_DVE, 7);
+    charge(g, x->cls, CPS_ACT, 1);
+    cps_rg_line(g, "sbuf %ss[%s]: fp32 = (%s < 8.673617379884035e-19) * 1.2676506002282294e30;", n, ext, a);
+    cps_rg_line(g, "sbuf %su[%s]: fp32 = maximum(%ss, 1.0) * %s;", n, ext, n, a);
+    cps_rg_line(g, "sbuf %sf[%s]: fp32 = %su <= 1.152921504606847e18;", n, ext, n);
+    cps_rg_line(g, "sbuf %si[%s]: fp32 = maximum(%sf, 7.888609052210118e-31) * %su;", n, ext, n, n);
+    cps_rg_line(g, "sbuf %sl[%s]: fp32 = log(%si);", n, ext, n);
+    cps_rg_line(g, "sbuf %se[%s]: fp32 = %ss * -5.467967123079106e-29 + %sl;", n, ext, n, n);
+    cps_rg_line(g, "sbuf %so[%s]: fp32 = (%sf - 1.0) * -69.31471805599453;", n, ext, n);
+    give(g, k, cps_arena_printf(g->a, "%se + %so", n, n), "");
 }
 
 // The table covers -pi..pi: whole turns are taken off, 2 pi in two parts (as leaves/unary.cps).
@@ -853,6 +879,12 @@ cps_rg_statement(cps_rgen *g, int k)
     case CPS_OP_SIN:
     case CPS_OP_COS:
         sine(g, k);
+        return;
+    case CPS_OP_LOG:
+        logarithm(g, k);
+        return;
+    case CPS_OP_RECIPROCAL:
+        reciprocal(g, k);
         return;
     case CPS_OP_ISNAN:
         not_a_number(g, k);

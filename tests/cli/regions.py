@@ -79,6 +79,33 @@ func @main {{
         wrong = {x: y for x, y in zip(values, got) if y != x - whole(x)}
         check(not wrong, f"{op} on {target}: {wrong}")
 
+# Beyond the tables of ScalarE: its ln ends at 2^64 and 2^-64, its reciprocal at 2^42 and 2^-42.
+values = [1e-45, 1e-38, 1e-30, 1e-20, 6e-20, 1e-13, 1e-3, 0.5, 1.0, 2.0, 10.0, 1e10, 1e13, 1.1e18, 1.2e18, 1e20, 1e30, 3e38] * 256
+head = "{'descr': '<f4', 'fortran_order': False, 'shape': (128, 36), }".ljust(117) + "\n"
+with open(f"{TMP}/part.npy", "wb") as f:
+    f.write(b"\x93NUMPY\x01\0" + struct.pack("<H", len(head)) + head.encode() + struct.pack("<4608f", *values))
+values = struct.unpack("<4608f", struct.pack("<4608f", *values))
+for op, exact in (("log", lambda x: math.log(x) / 4), ("reciprocal", lambda x: 0.25 / x)):
+    with open(part, "w") as f:
+        f.write(f"""copse.graph 1
+module "part"
+func @main {{
+  input %a.1: fp32[128,36]
+  %2 = {op} %a.1 : fp32[128,36]
+  %3 = const fp32[] [0.25]
+  %4 = mul %2, %3 : fp32[128,36]
+  output "y" %4
+}}
+""")
+    for target in ("trn1", "trn2", "trn3"):
+        r = copse("run", part, "--on", "sim", "--target", target, f"--input=a={TMP}/part.npy", f"--output-dir={TMP}")
+        check(r.returncode == 0, f"{op} on {target}: {r.stderr.decode()}")
+        with open(f"{TMP}/y.npy", "rb") as f:
+            got = struct.unpack("<4608f", f.read()[-4 * 4608:])
+        # 1 / 1e-45 is infinite in fp32
+        wrong = {x: y for x, y in zip(values, got) if not abs(y - exact(x)) <= 1e-6 * abs(exact(x)) and not (y == math.inf and exact(x) > 3e37)}
+        check(not wrong, f"{op} on {target}: {wrong}")
+
 # One load, one store: a chain of five at 0.8 of its roof or more.
 chain = f"{TMP}/chain.cir"
 with open(chain, "w") as f:
