@@ -494,6 +494,9 @@ check_stmt(cps_checker *c, const cps_ast_stmt *s, bool top)
         cps_check_marks(c, &n->decl, 'D');
         cps_check_expr(c, n->value);
         cps_check_marks(c, &n->marks, 'S');
+        cps_decl *own = declared(c, n->name.sym);
+        for (uint32_t i = 0; own && i < n->marks.n; i++) // its instruction is wanted for the second result
+            own->uses += n->marks.mark[i].kind == CPS_MARK_INTO;
         break;
     }
     case CPS_ST_ASSIGN: {
