@@ -53,58 +53,38 @@ func @main {
 why = json.loads(copse("explain", names, "--json").stdout)[0]["region"]
 check(why.endswith("no leaf for: floor or select."), why)
 
-# What has a fraction up to 2^23, and beyond, where nothing has: the rest is exact, not within a tolerance of what is large.
-part = f"{TMP}/part.cir"
-values = [4194304.5, -4194304.5, 4194305.5, -6000000.5, 8388607.5, -8388607.5, 8388608.0, -8388609.0, 17000000.0,
-          -3e9, 2.5, -2.5, 0.5, -0.5, 0.25, -0.75, 0.0, -0.0, 1.0, -7.0] * 256
-head = "{'descr': '<f4', 'fortran_order': False, 'shape': (128, 40), }".ljust(117) + "\n"
-with open(f"{TMP}/part.npy", "wb") as f:
-    f.write(b"\x93NUMPY\x01\0" + struct.pack("<H", len(head)) + head.encode() + struct.pack("<5120f", *values))
-for op, whole in (("floor", math.floor), ("ceil", math.ceil), ("round", round)):
-    with open(part, "w") as f:
-        f.write(f"""copse.graph 1
-module "part"
-func @main {{
-  input %a.1: fp32[128,40]
-  %2 = {op} %a.1 : fp32[128,40]
-  %3 = sub %a.1, %2 : fp32[128,40]
-  output "y" %3
-}}
-""")
+
+
+def by_value(op, values, lines, right):
+    """Runs `lines`, which make %y of %x = op(%a), on `values` 256 times over; right(value, result) judges each."""
+    n = len(values) * 2
+    values = struct.unpack(f"<{n * 128}f", struct.pack(f"<{n * 128}f", *values * 256))
+    head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': (128, {n}), }}".ljust(117) + "\n"
+    with open(f"{TMP}/part.npy", "wb") as f:
+        f.write(b"\x93NUMPY\x01\0" + struct.pack("<H", len(head)) + head.encode() + struct.pack(f"<{n * 128}f", *values))
+    t = f"fp32[128,{n}]"
+    with open(f"{TMP}/part.cir", "w") as f:
+        f.write(f'copse.graph 1\nmodule "part"\nfunc @main {{\n  input %a: {t}\n  %x = {op} %a : {t}\n{lines(t)}  output "y" %y\n}}\n')
     for target in ("trn1", "trn2", "trn3"):
-        r = copse("run", part, "--on", "sim", "--target", target, f"--input=a={TMP}/part.npy", f"--output-dir={TMP}")
+        r = copse("run", f"{TMP}/part.cir", "--on", "sim", "--target", target, f"--input=a={TMP}/part.npy", f"--output-dir={TMP}")
         check(r.returncode == 0, f"{op} on {target}: {r.stderr.decode()}")
         with open(f"{TMP}/y.npy", "rb") as f:
-            got = struct.unpack("<5120f", f.read()[-4 * 5120:])
-        wrong = {x: y for x, y in zip(values, got) if y != x - whole(x)}
+            got = struct.unpack(f"<{n * 128}f", f.read()[-4 * n * 128:])
+        wrong = {x: y for x, y in zip(values, got) if not right(x, y)}
         check(not wrong, f"{op} on {target}: {wrong}")
 
-# Beyond the tables of ScalarE: its ln ends at 2^64 and 2^-64, its reciprocal at 2^42 and 2^-42.
-values = [1e-45, 1e-38, 1e-30, 1e-20, 6e-20, 1e-13, 1e-3, 0.5, 1.0, 2.0, 10.0, 1e10, 1e13, 1.1e18, 1.2e18, 1e20, 1e30, 3e38] * 256
-head = "{'descr': '<f4', 'fortran_order': False, 'shape': (128, 36), }".ljust(117) + "\n"
-with open(f"{TMP}/part.npy", "wb") as f:
-    f.write(b"\x93NUMPY\x01\0" + struct.pack("<H", len(head)) + head.encode() + struct.pack("<4608f", *values))
-values = struct.unpack("<4608f", struct.pack("<4608f", *values))
-for op, exact in (("log", lambda x: math.log(x) / 4), ("reciprocal", lambda x: 0.25 / x)):
-    with open(part, "w") as f:
-        f.write(f"""copse.graph 1
-module "part"
-func @main {{
-  input %a.1: fp32[128,36]
-  %2 = {op} %a.1 : fp32[128,36]
-  %3 = const fp32[] [0.25]
-  %4 = mul %2, %3 : fp32[128,36]
-  output "y" %4
-}}
-""")
-    for target in ("trn1", "trn2", "trn3"):
-        r = copse("run", part, "--on", "sim", "--target", target, f"--input=a={TMP}/part.npy", f"--output-dir={TMP}")
-        check(r.returncode == 0, f"{op} on {target}: {r.stderr.decode()}")
-        with open(f"{TMP}/y.npy", "rb") as f:
-            got = struct.unpack("<4608f", f.read()[-4 * 4608:])
-        # 1 / 1e-45 is infinite in fp32
-        wrong = {x: y for x, y in zip(values, got) if not abs(y - exact(x)) <= 1e-6 * abs(exact(x)) and not (y == math.inf and exact(x) > 3e37)}
-        check(not wrong, f"{op} on {target}: {wrong}")
+
+# What has a fraction up to 2^23, and beyond, where nothing has: the rest is exact, not within a tolerance of what is large.
+FRACTIONS = [4194304.5, -4194304.5, 4194305.5, -6000000.5, 8388607.5, -8388607.5, 8388608.0, -8388609.0, 17000000.0,
+             -3e9, 2.5, -2.5, 0.5, -0.5, 0.25, -0.75, 0.0, -0.0, 1.0, -7.0]
+for op, whole in (("floor", math.floor), ("ceil", math.ceil), ("round", round)):
+    by_value(op, FRACTIONS, lambda t: f"  %y = sub %a, %x : {t}\n", lambda x, y: y == x - whole(x))
+
+# Beyond the tables of ScalarE: its ln ends at 2^64 and 2^-64, its reciprocal at 2^42 and 2^-42; 1 / 1e-45 is infinite in fp32.
+WIDE = [1e-45, 1e-38, 1e-30, 1e-20, 6e-20, 1e-13, 1e-3, 0.5, 1.0, 2.0, 10.0, 1e10, 1e13, 1.1e18, 1.2e18, 1e20, 1e30, 3e38]
+for op, exact in (("log", math.log), ("reciprocal", lambda x: 1 / x)):
+    by_value(op, WIDE, lambda t: f"  %q = const fp32[] [0.25]\n  %y = mul %x, %q : {t}\n",
+             lambda x, y: abs(y - exact(x) / 4) <= 1e-6 * abs(exact(x) / 4) or (y == math.inf and exact(x) > 2**128))
 
 # One load, one store: a chain of five at 0.8 of its roof or more.
 chain = f"{TMP}/chain.cir"
