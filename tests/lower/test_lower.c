@@ -686,6 +686,24 @@ typedef struct canon_case {
     const char *in, *want; /* bodies: lines of main; the wanted one by the ops it holds */
 } canon_case;
 
+// The graph of these lines after the passes; false when it is none.
+static bool
+prepared(run *r, const char *lines, const char *passes)
+{
+    const char *text = cps_arena_printf(r->a, "copse.graph 1\nmodule \"t\"\nfunc @main {\n%s}\n", lines);
+    uint32_t src = cps_diags_source(r->d, "t.cir", text, strlen(text));
+    r->m = cps_ir_parse(r->a, text, strlen(text), src, r->d, NULL, NULL);
+    CHECK(r->m != NULL);
+    if (!r->m)
+        return false;
+    start_values(r);
+    r->o.after = after;
+    r->o.ctx = r;
+    r->o.passes = passes;
+    CHECK(cps_lower_prepare(r->m, &r->o, r->d));
+    return true;
+}
+
 // Idioms that are spelled out, in text, and the op each is.
 static void
 test_idioms(void)
@@ -704,20 +722,11 @@ test_idioms(void)
     for (size_t i = 0; i < cps_countof(cases); i++) {
         run r;
         begin(&r, i);
-        const char *text = cps_arena_printf(r.a, "copse.graph 1\nmodule \"t\"\nfunc @main {\n%s}\n", cases[i].in);
-        uint32_t src = cps_diags_source(r.d, "t.cir", text, strlen(text));
-        r.m = cps_ir_parse(r.a, text, strlen(text), src, r.d, NULL, NULL);
-        CHECK(r.m != NULL);
-        if (r.m) {
-            start_values(&r);
-            r.o.after = after;
-            r.o.ctx = &r;
-            r.o.passes = "canon,idiom";
-            CHECK(cps_lower_prepare(r.m, &r.o, r.d));
+        if (prepared(&r, cases[i].in, "canon,idiom")) {
             const cps_func *f = r.m->funcs.data[0];
-            CHECK(strcmp(cps_ops[f->nodes.data[f->nodes.n - 1].op].name, cases[i].want) == 0);
-            show(&r);
+            CHECK_STR(cps_ops[f->nodes.data[f->nodes.n - 1].op].name, cases[i].want);
         }
+        show(&r);
         end(&r);
     }
 }
@@ -761,17 +770,7 @@ test_canon(void)
     for (size_t i = 0; i < cps_countof(canon_cases); i++) {
         run r;
         begin(&r, i);
-        const char *text = cps_arena_printf(
-            r.a, "copse.graph 1\nmodule \"t\"\nfunc @main {\n%s}\n", canon_cases[i].in);
-        uint32_t src = cps_diags_source(r.d, "t.cir", text, strlen(text));
-        r.m = cps_ir_parse(r.a, text, strlen(text), src, r.d, NULL, NULL);
-        CHECK(r.m != NULL);
-        if (r.m) {
-            start_values(&r);
-            r.o.after = after;
-            r.o.ctx = &r;
-            r.o.passes = "canon";
-            CHECK(cps_lower_prepare(r.m, &r.o, r.d));
+        if (prepared(&r, canon_cases[i].in, "canon")) {
             cps_buf b = {0};
             cps_buf_puts(&b, "");
             const cps_func *f = r.m->funcs.data[0];
