@@ -1,17 +1,15 @@
 /* The loops of wide.h. This file is compiled once for each instruction set: WIDE names the table that it
- * fills. Loops are plain C that the compiler turns into vectors; what has no such form is written for
- * AVX-512 alone. Rows that are read and written may be the same, never overlap otherwise. */
+ * fills. Loops are plain C that the compiler turns into vectors; what has no such form is written with the
+ * vectors of wide_vec.h, where there are any. Rows that are read and written may be the same, never overlap
+ * otherwise. */
 #include "runtime/sim/wide.h"
 
 #include "runtime/base/exp.h"
+#include "runtime/sim/wide_vec.h"
 
 #include <math.h>
 #include <string.h>
-#if defined(__AVX512F__)
-#include <immintrin.h>
-#endif
 
-#define INLINE static inline __attribute__((always_inline))
 #if defined(__clang__)
 #define LOOP _Pragma("clang loop vectorize(assume_safety)") for
 #else
@@ -74,114 +72,6 @@ enum { STRIP = 64 };
         __VA_ARGS__                                                                            \
     }
 
-#if defined(__AVX512F__)
-/* bf16 to bf16 without moving elements between lanes: a word holds two codes; the even one is worked on
- * shifted up, the odd one where it is. */
-INLINE __m512
-even(__m512i v)
-{
-    return _mm512_castsi512_ps(_mm512_slli_epi32(v, 16));
-}
-
-INLINE __m512
-odd(__m512i v)
-{
-    return _mm512_castsi512_ps(_mm512_and_si512(v, _mm512_set1_epi32(-65536)));
-}
-
-INLINE bool
-any_nan(__m512 x, __m512 y)
-{
-    return __builtin_expect(_mm512_cmp_ps_mask(x, y, _CMP_UNORD_Q) != 0, 0);
-}
-
-/* The upper half of each word is its code; no NaN. Half a step more, and where that met a tie, back to
- * the even one. */
-INLINE __m512i
-round_up(__m512 x)
-{
-    __m512i r = _mm512_add_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(0x8000));
-    __mmask16 tie = _mm512_testn_epi32_mask(r, _mm512_set1_epi32(0xFFFF));
-    return _mm512_mask_andnot_epi32(r, tie, _mm512_set1_epi32(0x10000), r);
-}
-
-/* The same of any x: a NaN keeps its upper bits and becomes quiet. */
-INLINE __m512i
-round_any(__m512 x)
-{
-    __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
-    return _mm512_mask_or_epi32(round_up(x), nan, _mm512_castps_si512(x), _mm512_set1_epi32(0x400000));
-}
-
-/* Codes of even and odd elements, each in the upper half of a word. */
-INLINE void
-store_halves(uint16_t *to, __m512i e, __m512i o)
-{
-    enum { A_OR_B_AND_C = 0xF8 };
-    _mm512_storeu_si512(to, _mm512_ternarylogic_epi32(_mm512_srli_epi32(e, 16), o,
-                                                      _mm512_set1_epi32(-65536), A_OR_B_AND_C));
-}
-
-INLINE void
-join(uint16_t *to, __m512 e, __m512 o)
-{
-    if (any_nan(e, o))
-        store_halves(to, round_any(e), round_any(o));
-    else
-        store_halves(to, round_up(e), round_up(o));
-}
-
-#define FAST_PAIR(op, f)                                                                       \
-    INLINE void fast_##op(const uint16_t *p, const uint16_t *q, uint16_t *z)                   \
-    {                                                                                          \
-        __m512i x = _mm512_loadu_si512(p), y = _mm512_loadu_si512(q);                          \
-        join(z, f(even(x), even(y)), f(odd(x), odd(y)));                                       \
-    }
-FAST_PAIR(ADD, _mm512_add_ps)
-FAST_PAIR(SUB, _mm512_sub_ps)
-FAST_PAIR(MUL, _mm512_mul_ps)
-
-/* One of two codes needs no rounding. The instruction takes y unless x is greater (less): that is what is
- * wanted but for NaN. */
-#define FAST_PICK(op, f)                                                                       \
-    INLINE void fast_##op(const uint16_t *p, const uint16_t *q, uint16_t *z)                   \
-    {                                                                                          \
-        __m512i x = _mm512_loadu_si512(p), y = _mm512_loadu_si512(q);                          \
-        __m512 e = even(x), o = odd(x), e1 = even(y), o1 = odd(y);                             \
-        __m512 me = f(e, e1), mo = f(o, o1);                                                   \
-        if (any_nan(e, o) || any_nan(e1, o1)) {                                                \
-            me = _mm512_mask_mov_ps(me, _mm512_cmp_ps_mask(e, e, _CMP_UNORD_Q), e);            \
-            mo = _mm512_mask_mov_ps(mo, _mm512_cmp_ps_mask(o, o, _CMP_UNORD_Q), o);            \
-            store_halves(z, round_any(me), round_any(mo));                                     \
-            return;                                                                            \
-        }                                                                                      \
-        store_halves(z, _mm512_castps_si512(me), _mm512_castps_si512(mo));                     \
-    }
-FAST_PICK(MAX, _mm512_max_ps)
-FAST_PICK(MIN, _mm512_min_ps)
-
-INLINE void
-fast_step(const uint16_t *p, uint16_t *z, float m, float c)
-{
-    __m512 mul = _mm512_set1_ps(m), add = _mm512_set1_ps(c);
-    __m512i x = _mm512_loadu_si512(p);
-    join(z, _mm512_add_ps(_mm512_mul_ps(even(x), mul), add),
-         _mm512_add_ps(_mm512_mul_ps(odd(x), mul), add));
-}
-
-INLINE void
-fast_cast(const float *p, uint16_t *z)
-{
-    static const uint16_t upper[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
-                                       33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
-    __m512 x = _mm512_loadu_ps(p), y = _mm512_loadu_ps(p + 16);
-    bool nan = any_nan(x, y);
-    __m512i a = nan ? round_any(x) : round_up(x), b = nan ? round_any(y) : round_up(y);
-    _mm512_storeu_si512(z, _mm512_permutex2var_epi16(a, _mm512_loadu_si512(upper), b));
-}
-
-#endif
-
 static void
 from_bf16(const uint16_t *in, float *out, size_t n)
 {
@@ -192,12 +82,14 @@ from_bf16(const uint16_t *in, float *out, size_t n)
 static void
 to_bf16(const float *in, uint16_t *out, size_t n)
 {
-    size_t k = 0;
-#if defined(__AVX512F__)
-    for (; k + 32 <= n; k += 32)
-        fast_cast(in + k, out + k);
+    size_t whole = 0;
+#ifdef VEC
+    whole = n - n % PAIR_N;
+    for (size_t k = 0; k < whole; k += PAIR_N)
+        put_codes(out + k, two_floats(in + k));
 #endif
-    EACH(out[i] = put_b(in[i]);)
+    LOOP (size_t k = whole; k < n; k++)
+        out[k] = put_b(in[k]);
 }
 
 /* ---- tiles: element by element over rows ---- */
@@ -243,45 +135,93 @@ to_bf16(const float *in, uint16_t *out, size_t n)
         const size_t i = k + j;                                                                \
         __VA_ARGS__                                                                            \
     }
-#if defined(__AVX512F__)
+#ifdef VEC
 #define FAST(fast, ...)                                                                        \
-    for (size_t i = k; i < k + STRIP; i += 32)                                                 \
-        fast;
+    for (size_t i = k; i < k + STRIP; i += PAIR_N) {                                           \
+        fast;                                                                                  \
+    }
 #else
 #define FAST(fast, ...) PLAIN(__VA_ARGS__)
 #endif
 
+/* Two vectors of a tile: how they come and go. Codes that become codes never move between lanes. */
+#define TWO_fb two_floats
+#define TWO_bf two_codes
+#define TWO_bb two_halves
+#define PUT_fb put_codes
+#define PUT_bf put_floats
+#define PUT_bb put_halves
+
+#ifdef VEC
+#define BOTH(op, f)                                                                            \
+    INLINE two both_##op(two a, two b)                                                         \
+    {                                                                                          \
+        return (two){f(a.x, b.x), f(a.y, b.y)};                                                \
+    }
+BOTH(ADD, V(add_ps))
+BOTH(SUB, V(sub_ps))
+BOTH(MUL, V(mul_ps))
+
+/* The instruction takes y unless x is greater (less): that is what is wanted but for a NaN of x. */
+#define BOTH_PICK(op, f)                                                                       \
+    INLINE two both_##op(two a, two b)                                                         \
+    {                                                                                          \
+        return (two){if_nan(a.x, a.x, f(a.x, b.x)), if_nan(a.y, a.y, f(a.y, b.y))};            \
+    }                                                                                          \
+    /* One of two codes needs no rounding. */                                                  \
+    INLINE void pick_##op(const uint16_t *p, const uint16_t *q, uint16_t *z)                   \
+    {                                                                                          \
+        two a = two_halves(p), b = two_halves(q);                                              \
+        if (any_nan(a.x, a.y) || any_nan(b.x, b.y))                                            \
+            put_halves(z, both_##op(a, b));                                                    \
+        else                                                                                   \
+            store_halves(z, as_words(f(a.x, b.x)), as_words(f(a.y, b.y)));                     \
+    }
+BOTH_PICK(MAX, V(max_ps))
+BOTH_PICK(MIN, V(min_ps))
+
+INLINE two
+step_two(two v, float m, float c)
+{
+    vec mul = V(set1_ps)(m), add = V(set1_ps)(c);
+    return (two){V(add_ps)(V(mul_ps)(v.x, mul), add), V(add_ps)(V(mul_ps)(v.y, mul), add)};
+}
+#endif
+
 /* Maximum and minimum as alu.c has them: NaN of either side stays. */
 #define PAIR_OPS(X)                                                                            \
-    X(ADD, x + y)                                                                              \
-    X(SUB, x - y)                                                                              \
-    X(MUL, x *y)                                                                               \
-    X(MAX, x > y || x != x ? x : y)                                                            \
-    X(MIN, x < y || x != x ? x : y)
+    X(ADD, x + y, RESULT)                                                                      \
+    X(SUB, x - y, RESULT)                                                                      \
+    X(MUL, x *y, RESULT)                                                                       \
+    X(MAX, x > y || x != x ? x : y, PICK)                                                      \
+    X(MIN, x < y || x != x ? x : y, PICK)
 #define PAIR(in, res, expr) float x = get_##in(p[i]), y = get_##in(q[i]); z[i] = put_##res(expr);
-#define PAIRS(op, expr)                                                                        \
+#define RESULT(op, kind) PUT_##kind(z + i, both_##op(TWO_##kind(p + i), TWO_##kind(q + i)))
+#define PICK(op, kind) pick_##op(p + i, q + i, z + i)
+#define PAIRS(op, expr, codes)                                                                 \
     TILE(pair_##op##_ff, f, f, PAIR(f, f, expr), PLAIN(PAIR(f, f, expr)))                      \
-    TILE(pair_##op##_fb, f, b, PAIR(f, b, expr), PLAIN(PAIR(f, b, expr)))                      \
-    TILE(pair_##op##_bf, b, f, PAIR(b, f, expr), PLAIN(PAIR(b, f, expr)))                      \
-    TILE(pair_##op##_bb, b, b, PAIR(b, b, expr),                                               \
-         FAST(fast_##op(p + i, q + i, z + i), PAIR(b, b, expr)))
+    TILE(pair_##op##_fb, f, b, PAIR(f, b, expr), FAST(RESULT(op, fb), PAIR(f, b, expr)))       \
+    TILE(pair_##op##_bf, b, f, PAIR(b, f, expr), FAST(RESULT(op, bf), PAIR(b, f, expr)))       \
+    TILE(pair_##op##_bb, b, b, PAIR(b, b, expr), FAST(codes(op, bb), PAIR(b, b, expr)))
 PAIR_OPS(PAIRS)
 
 #define STEP(in, res, ...) float x = get_##in(p[i]); __VA_ARGS__ z[i] = put_##res(x);
 #define ONE_STEP x = x * m0, x = x + c0;
 #define TWO_STEPS ONE_STEP x = x * m1, x = x + c1;
+#define FAST1(kind) PUT_##kind(z + i, step_two(TWO_##kind(p + i), m0, c0))
+#define FAST2(kind) PUT_##kind(z + i, step_two(step_two(TWO_##kind(p + i), m0, c0), m1, c1))
 #define STEPS(in, res, two, body)                                                              \
-    TILE(steps_##in##res##two, in, res, STEP(in, res, body), PLAIN(STEP(in, res, body)))
-STEPS(f, f, 1, ONE_STEP)
+    TILE(steps_##in##res##two, in, res, STEP(in, res, body), FAST(FAST##two(in##res), STEP(in, res, body)))
+TILE(steps_ff1, f, f, STEP(f, f, ONE_STEP), PLAIN(STEP(f, f, ONE_STEP)))
 STEPS(f, b, 1, ONE_STEP)
 STEPS(b, f, 1, ONE_STEP)
-TILE(steps_bb1, b, b, STEP(b, b, ONE_STEP), FAST(fast_step(p + i, z + i, m0, c0), STEP(b, b, ONE_STEP)))
-STEPS(f, f, 2, TWO_STEPS)
+STEPS(b, b, 1, ONE_STEP)
+TILE(steps_ff2, f, f, STEP(f, f, TWO_STEPS), PLAIN(STEP(f, f, TWO_STEPS)))
 STEPS(f, b, 2, TWO_STEPS)
 STEPS(b, f, 2, TWO_STEPS)
 STEPS(b, b, 2, TWO_STEPS)
 
-TILE(cast_fb, f, b, STEP(f, b, ), FAST(fast_cast(p + i, z + i), STEP(f, b, )))
+TILE(cast_fb, f, b, STEP(f, b, ), FAST(put_codes(z + i, two_floats(p + i)), STEP(f, b, )))
 TILE(cast_bf, b, f, STEP(b, f, ), PLAIN(STEP(b, f, )))
 
 #define MOVE z[i] = p[i];
@@ -301,87 +241,48 @@ affine(const float *in, float mul, float add, float *out, size_t n)
 
 enum { TOGETHER = 16, PART = 64 };
 
-#if defined(__AVX512F__)
-/* Word k of 16 rows, `pitch` bytes apart, in vector k. */
-INLINE void
-turn16(const uint8_t *in, size_t pitch, __m512 t[16])
+#ifdef VEC
+/* A vector's worth of words of VEC rows: a value each, or two codes. */
+INLINE vec
+sum_words(const uint8_t *x, size_t pitch, const bool bf16, vec s)
 {
-    __m512 a[16], b[16];
+    vec t[VEC];
+    turn_rows(x, pitch, t);
 #pragma GCC unroll 16
-    for (int i = 0; i < 16; i++)
-        a[i] = _mm512_loadu_ps(in + (size_t)i * pitch);
-#pragma GCC unroll 8
-    for (int i = 0; i < 16; i += 2) {
-        b[i] = _mm512_unpacklo_ps(a[i], a[i + 1]);
-        b[i + 1] = _mm512_unpackhi_ps(a[i], a[i + 1]);
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < 16; i += 4) {
-#pragma GCC unroll 2
-        for (int h = 0; h < 2; h++) {
-            __m512d x = _mm512_castps_pd(b[i + h]), y = _mm512_castps_pd(b[i + 2 + h]);
-            a[i + 2 * h] = _mm512_castpd_ps(_mm512_unpacklo_pd(x, y));
-            a[i + 2 * h + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(x, y));
-        }
-    }
-    // a[4 g + c]: in 128-bit lane l, column 4 l + c of rows 4 g .. 4 g + 3
-#pragma GCC unroll 4
-    for (int c = 0; c < 4; c++) {
-        __m512 lo = _mm512_shuffle_f32x4(a[c], a[4 + c], 0x88);
-        __m512 hi = _mm512_shuffle_f32x4(a[c], a[4 + c], 0xDD);
-        __m512 lo2 = _mm512_shuffle_f32x4(a[8 + c], a[12 + c], 0x88);
-        __m512 hi2 = _mm512_shuffle_f32x4(a[8 + c], a[12 + c], 0xDD);
-        t[c] = _mm512_shuffle_f32x4(lo, lo2, 0x88);
-        t[8 + c] = _mm512_shuffle_f32x4(lo, lo2, 0xDD);
-        t[4 + c] = _mm512_shuffle_f32x4(hi, hi2, 0x88);
-        t[12 + c] = _mm512_shuffle_f32x4(hi, hi2, 0xDD);
-    }
-}
-#endif
-
-#if defined(__AVX512F__)
-/* A vector's worth of columns of 16 rows: 16 values each, or 32 codes, of which a word holds two. */
-INLINE __m512
-sum_words(const uint8_t *x, size_t pitch, const bool bf16, __m512 s)
-{
-    __m512 t[16];
-    turn16(x, pitch, t);
-#pragma GCC unroll 16
-    for (int i = 0; i < 16; i++) {
-        __m512i v = _mm512_castps_si512(t[i]);
+    for (int i = 0; i < VEC; i++) {
         if (bf16)
-            s = _mm512_add_ps(_mm512_add_ps(s, even(v)), odd(v));
+            s = V(add_ps)(V(add_ps)(s, even(as_words(t[i]))), odd(as_words(t[i])));
         else
-            s = _mm512_add_ps(s, t[i]);
+            s = V(add_ps)(s, t[i]);
     }
     return s;
 }
 #endif
 
-/* Whole vectors of 16 or (`two`) 32 rows: while the sums of one half wait for one another, the other half is
- * turned. How many columns were added. */
+/* Whole vectors of 16 or 32 rows: while the sums of some wait for one another, the next are turned. How many
+ * columns were added. */
 INLINE size_t
-sum_vectors(const uint8_t *x, size_t pitch, const bool bf16, float *acc, size_t n, const bool two)
+sum_vectors(const uint8_t *x, size_t pitch, const bool bf16, float *acc, size_t n, const unsigned rows)
 {
     size_t k = 0;
-#if defined(__AVX512F__)
-    const uint8_t *y = x + TOGETHER * pitch;
-    __m512 s = _mm512_loadu_ps(acc), t = two ? _mm512_loadu_ps(acc + TOGETHER) : s;
-    for (size_t per = bf16 ? 32 : 16; k + per <= n; k += per, x += 64, y += 64) {
-        s = sum_words(x, pitch, bf16, s);
-        if (two)
-            t = sum_words(y, pitch, bf16, t);
+#ifdef VEC
+    vec s[2 * TOGETHER / VEC];
+    for (unsigned g = 0; g < rows / VEC; g++)
+        s[g] = V(loadu_ps)(acc + g * VEC);
+    for (size_t per = bf16 ? PAIR_N : VEC; k + per <= n; k += per, x += sizeof(vec)) {
+#pragma GCC unroll 4
+        for (unsigned g = 0; g < rows / VEC; g++)
+            s[g] = sum_words(x + g * VEC * pitch, pitch, bf16, s[g]);
     }
-    _mm512_storeu_ps(acc, s);
-    if (two)
-        _mm512_storeu_ps(acc + TOGETHER, t);
+    for (unsigned g = 0; g < rows / VEC; g++)
+        V(storeu_ps)(acc + g * VEC, s[g]);
 #else
     (void)x;
     (void)pitch;
     (void)bf16;
     (void)acc;
     (void)n;
-    (void)two;
+    (void)rows;
 #endif
     return k;
 }
@@ -415,12 +316,12 @@ sum(const wide_side *a, float *acc, unsigned rows, size_t n)
     unsigned r = 0;
     for (unsigned step; r + TOGETHER <= rows; r += step) {
         const uint8_t *row = a->at + r * a->pitch;
-        bool two = r + 2 * TOGETHER <= rows;
-        step = two ? 2 * TOGETHER : TOGETHER;
-        size_t k = a->bf16 ? (two ? sum_vectors(row, a->pitch, true, acc + r, n, true)
-                                  : sum_vectors(row, a->pitch, true, acc + r, n, false))
-                           : (two ? sum_vectors(row, a->pitch, false, acc + r, n, true)
-                                  : sum_vectors(row, a->pitch, false, acc + r, n, false));
+        bool more = r + 2 * TOGETHER <= rows;
+        step = more ? 2 * TOGETHER : TOGETHER;
+        size_t k = a->bf16 ? (more ? sum_vectors(row, a->pitch, true, acc + r, n, 2 * TOGETHER)
+                                   : sum_vectors(row, a->pitch, true, acc + r, n, TOGETHER))
+                           : (more ? sum_vectors(row, a->pitch, false, acc + r, n, 2 * TOGETHER)
+                                   : sum_vectors(row, a->pitch, false, acc + r, n, TOGETHER));
         for (unsigned h = 0; h < step && k < n; h += TOGETHER)
             sum_parts(row + h * a->pitch, a->pitch, a->bf16, acc + r + h, k, n);
     }
@@ -469,21 +370,6 @@ enum { BLOCK = 64 };
 
 /* ---- activations ---- */
 
-/* `some` values of a row times `mul` plus `add`, each rounded. */
-INLINE void
-affine_in(const void *in, bool bf16, float mul, float add, float *x, const size_t some)
-{
-    const uint16_t *h = in;
-    if (!bf16) {
-        affine(in, mul, add, x, some);
-        return;
-    }
-    LOOP (size_t k = 0; k < some; k++) {
-        float m = get_b(h[k]) * mul;
-        x[k] = m + add;
-    }
-}
-
 enum { HIGH = TOGETHER, WIDTH = 2 * BLOCK }; /* of a block: rows, columns */
 
 /* The next block of a row of `es`-byte elements: so many rows are too many streams for the processor to
@@ -495,108 +381,162 @@ soon(const uint8_t *p, const size_t es)
         __builtin_prefetch(p + b);
 }
 
-INLINE void
-square(float *y, size_t n)
-{
-    LOOP (size_t k = 0; k < n; k++)
-        y[k] *= y[k];
-}
-
 /* A part of a row on its way through a function of its values times mul plus add. */
 typedef struct act_part {
     const void *in;
     float mul, add;
     float *y;
+    uint16_t *z; /* where y goes in bf16 as well */
 } act_part;
 
-#if defined(__AVX512F__)
+#ifdef VEC
 enum { CHAINS = 4 }; /* vectors side by side: a step waits for the one before */
 #define CHAIN _Pragma("GCC unroll 8") for (int c = 0; c < CHAINS; c++)
 
 /* cps_exp_inside, step by step, of n values, whole groups of vectors. Of the arguments the largest of
  * their bits, doubled, in each lane. */
-INLINE __m512i
-exp_groups(const act_part *p, const bool bf16, const bool scaled, const size_t n)
+INLINE words
+exp_groups(const act_part *p, const bool bf16, const bool codes, const bool scaled, const size_t n)
 {
-    const __m512 mul = _mm512_set1_ps(p->mul), add = _mm512_set1_ps(p->add);
-    const __m512 magic = _mm512_set1_ps(0x1.8p23f);
+    const vec mul = V(set1_ps)(p->mul), add = V(set1_ps)(p->add), magic = V(set1_ps)(0x1.8p23f);
     const uint16_t *h = p->in;
     const float *f = p->in;
-    __m512i most = _mm512_setzero_si512();
-    for (size_t k = 0; k < n; k += 16 * CHAINS) {
-        __m512 x[CHAINS], t[CHAINS], r[CHAINS], q[CHAINS];
+    words most = V(set1_epi32)(0);
+    for (size_t k = 0; k < n; k += VEC * CHAINS) {
+        vec x[CHAINS], t[CHAINS], r[CHAINS], q[CHAINS];
         if (bf16)
-            CHAIN x[c] = even(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)(h + k + 16 * c))));
+            CHAIN x[c] = load_codes(h + k + VEC * c);
         else
-            CHAIN x[c] = _mm512_loadu_ps(f + k + 16 * c);
+            CHAIN x[c] = V(loadu_ps)(f + k + VEC * c);
         if (scaled)
-            CHAIN x[c] = _mm512_mul_ps(x[c], mul);
-        CHAIN x[c] = _mm512_add_ps(x[c], add);
-        CHAIN most = _mm512_max_epu32(most, _mm512_slli_epi32(_mm512_castps_si512(x[c]), 1));
-        CHAIN t[c] = _mm512_fmadd_ps(x[c], _mm512_set1_ps(CPS_EXP_LOG2E), magic);
-        CHAIN r[c] = _mm512_sub_ps(t[c], magic);
-        CHAIN x[c] = _mm512_fmadd_ps(r[c], _mm512_set1_ps(-CPS_EXP_LN2), x[c]);
-        CHAIN r[c] = _mm512_fmadd_ps(r[c], _mm512_set1_ps(-CPS_EXP_LN2_REST), x[c]);
-        CHAIN q[c] = _mm512_fmadd_ps(_mm512_set1_ps(CPS_EXP_6), r[c], _mm512_set1_ps(CPS_EXP_5));
-        CHAIN q[c] = _mm512_fmadd_ps(q[c], r[c], _mm512_set1_ps(CPS_EXP_4));
-        CHAIN q[c] = _mm512_fmadd_ps(q[c], r[c], _mm512_set1_ps(CPS_EXP_3));
-        CHAIN q[c] = _mm512_fmadd_ps(q[c], r[c], _mm512_set1_ps(CPS_EXP_2));
-        CHAIN q[c] = _mm512_fmadd_ps(q[c], r[c], _mm512_set1_ps(1));
-        CHAIN q[c] = _mm512_fmadd_ps(q[c], r[c], _mm512_set1_ps(1));
+            CHAIN x[c] = V(mul_ps)(x[c], mul);
+        CHAIN x[c] = V(add_ps)(x[c], add);
+        CHAIN most = V(max_epu32)(most, V(slli_epi32)(as_words(x[c]), 1));
+        CHAIN t[c] = V(fmadd_ps)(x[c], V(set1_ps)(CPS_EXP_LOG2E), magic);
+        CHAIN r[c] = V(sub_ps)(t[c], magic);
+        CHAIN x[c] = V(fmadd_ps)(r[c], V(set1_ps)(-CPS_EXP_LN2), x[c]);
+        CHAIN r[c] = V(fmadd_ps)(r[c], V(set1_ps)(-CPS_EXP_LN2_REST), x[c]);
+        CHAIN q[c] = V(fmadd_ps)(V(set1_ps)(CPS_EXP_6), r[c], V(set1_ps)(CPS_EXP_5));
+        CHAIN q[c] = V(fmadd_ps)(q[c], r[c], V(set1_ps)(CPS_EXP_4));
+        CHAIN q[c] = V(fmadd_ps)(q[c], r[c], V(set1_ps)(CPS_EXP_3));
+        CHAIN q[c] = V(fmadd_ps)(q[c], r[c], V(set1_ps)(CPS_EXP_2));
+        CHAIN q[c] = V(fmadd_ps)(q[c], r[c], V(set1_ps)(1));
+        CHAIN q[c] = V(fmadd_ps)(q[c], r[c], V(set1_ps)(1));
         CHAIN {
-            __m512i whole = _mm512_slli_epi32(_mm512_castps_si512(t[c]), 23);
-            q[c] = _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(q[c]), whole));
-            _mm512_storeu_ps(p->y + k + 16 * c, q[c]);
+            words whole = V(slli_epi32)(as_words(t[c]), 23);
+            q[c] = as_vec(V(add_epi32)(as_words(q[c]), whole));
+            V(storeu_ps)(p->y + k + VEC * c, q[c]);
+        }
+        if (codes) { // inside the edge there is no NaN
+            _Pragma("GCC unroll 4") for (int c = 0; c < CHAINS; c += 2)
+                store_uppers(p->z + k + VEC * c, round_up(q[c]), round_up(q[c + 1]));
         }
     }
     return most;
 }
 #undef CHAIN
 
+/* Whether a lane is greater than the edge's bits, doubled. */
+INLINE bool
+beyond(words most)
+{
+    uint32_t lane[VEC], all = 0;
+    store_words(lane, most);
+    for (int i = 0; i < VEC; i++)
+        all = lane[i] > all ? lane[i] : all;
+    return all > bits(CPS_EXP_EDGE) << 1;
+}
+
 /* The same of as many values as there are in whole groups; their number, and whether all are inside. */
 INLINE size_t
-exp_whole(const act_part *p, const bool bf16, const size_t n, bool *inside)
+exp_whole(const act_part *p, const bool bf16, const bool codes, const size_t n, bool *inside)
 {
-    const size_t whole = n - n % (16 * CHAINS);
-    __m512i most = p->mul == 1 ? exp_groups(p, bf16, false, whole) : exp_groups(p, bf16, true, whole);
-    *inside = !_mm512_cmpgt_epu32_mask(most, _mm512_set1_epi32((int)(bits(CPS_EXP_EDGE) << 1)));
+    const size_t whole = n - n % (VEC * CHAINS);
+    *inside = !beyond(p->mul == 1 ? exp_groups(p, bf16, codes, false, whole)
+                                  : exp_groups(p, bf16, codes, true, whole));
+    return whole;
+}
+
+/* Steps of the values, and their squares. */
+INLINE size_t
+step_whole(const act_part *p, const bool bf16, const bool codes, const bool squares, const size_t n)
+{
+    const size_t whole = n - n % PAIR_N;
+    const uint16_t *h = p->in;
+    const float *f = p->in;
+    for (size_t k = 0; k < whole; k += PAIR_N) {
+        two v = step_two(bf16 ? two_codes(h + k) : two_floats(f + k), p->mul, p->add);
+        if (squares)
+            v = both_MUL(v, v);
+        put_floats(p->y + k, v);
+        if (codes)
+            put_codes(p->z + k, v);
+    }
     return whole;
 }
 #else
 INLINE size_t
-exp_whole(const act_part *p, bool bf16, size_t n, bool *inside)
+exp_whole(const act_part *p, bool bf16, bool codes, size_t n, bool *inside)
 {
     (void)p;
     (void)bf16;
+    (void)codes;
     (void)n;
     *inside = true;
     return 0;
 }
+
+INLINE size_t
+step_whole(const act_part *p, bool bf16, bool codes, bool squares, size_t n)
+{
+    (void)p;
+    (void)bf16;
+    (void)codes;
+    (void)squares;
+    (void)n;
+    return 0;
+}
 #endif
 
-INLINE void
-exp_part(const act_part *p, const bool bf16, const size_t n)
+INLINE float
+argument(const act_part *p, const bool bf16, size_t k)
 {
-    const uint16_t *h = p->in;
-    const float *f = p->in;
+    float x = (bf16 ? get_b(((const uint16_t *)p->in)[k]) : ((const float *)p->in)[k]) * p->mul;
+    return x + p->add;
+}
+
+/* Whether all codes are written. */
+INLINE bool
+exp_part(const act_part *p, const bool bf16, const bool codes, const size_t n)
+{
     bool inside;
-    size_t done = exp_whole(p, bf16, n, &inside);
+    size_t done = exp_whole(p, bf16, codes, n, &inside);
     uint32_t most = inside ? 0 : UINT32_MAX;
     LOOP (size_t k = done; k < n; k++) {
-        float x = (bf16 ? get_b(h[k]) : f[k]) * p->mul;
-        x = x + p->add;
+        float x = argument(p, bf16, k);
         uint32_t size = bits(x) << 1;
         most = size > most ? size : most;
         p->y[k] = cps_exp_inside(x);
     }
-    if (most > bits(CPS_EXP_EDGE) << 1) {
-        for (size_t k = 0; k < n; k++) {
-            float x = (bf16 ? get_b(h[k]) : f[k]) * p->mul;
-            x = x + p->add;
-            if (!(fabsf(x) <= CPS_EXP_EDGE))
-                p->y[k] = cps_exp_beyond(x);
-        }
+    if (most <= bits(CPS_EXP_EDGE) << 1)
+        return done == n;
+    for (size_t k = 0; k < n; k++) {
+        float x = argument(p, bf16, k);
+        if (!(fabsf(x) <= CPS_EXP_EDGE))
+            p->y[k] = cps_exp_beyond(x);
     }
+    return false;
+}
+
+INLINE bool
+step_part(const act_part *p, const bool bf16, const bool codes, const bool squares, const size_t n)
+{
+    size_t done = step_whole(p, bf16, codes, squares, n);
+    LOOP (size_t k = done; k < n; k++) {
+        float x = argument(p, bf16, k);
+        p->y[k] = squares ? x * x : x;
+    }
+    return done == n;
 }
 
 static void
@@ -607,53 +547,69 @@ exp_row(const float *in, float *out, size_t n)
         act_part p = {.in = x, .mul = 1, .add = -0.0f, .y = out + k};
         size_t some = n - k < BLOCK ? n - k : BLOCK;
         memcpy(x, in + k, some * sizeof *x);
-        exp_part(&p, false, some);
+        exp_part(&p, false, false, some);
     }
 }
 
 INLINE void
-act_one(wide_act f, const act_part *p, const bool bf16, const size_t n)
+act_part_of(wide_act f, const act_part *p, const bool bf16, const bool codes, const size_t n)
 {
-    if (f == WIDE_EXP) {
-        exp_part(p, bf16, n);
-        return;
-    }
-    affine_in(p->in, bf16, p->mul, p->add, p->y, n);
-    if (f == WIDE_SQUARE)
-        square(p->y, n);
+    bool done = f == WIDE_EXP      ? exp_part(p, bf16, codes, n)
+                : f == WIDE_SQUARE ? step_part(p, bf16, codes, true, n)
+                                   : step_part(p, bf16, codes, false, n);
+    if (codes && !done)
+        to_bf16(p->y, p->z, n);
 }
 
-/* Blocks of HIGH rows by WIDTH columns, which stay in the first cache. */
+/* Of one length the compiler makes loops without ends. */
+INLINE void
+act_one(wide_act f, const act_part *p, const bool bf16, const size_t n)
+{
+    if (p->z)
+        act_part_of(f, p, bf16, true, n);
+    else
+        act_part_of(f, p, bf16, false, n);
+}
+
+static __attribute__((noinline)) void
+act_end(wide_act f, const act_part *p, bool bf16, size_t n)
+{
+    act_one(f, p, bf16, n);
+}
+
+/* Blocks of HIGH rows by WIDTH columns, which stay in the first cache: fp32 results where they belong, those
+ * that become bf16 in a block of their own for the sums. A row that is its own result is copied first: what
+ * lies beyond the edge of exp is looked at twice. */
 static void
 act(wide_act f, const wide_side *o, const wide_side *a, const float *scale, const float *bias,
     float *acc, unsigned rows, size_t n)
 {
     float y[HIGH * WIDTH];
     size_t es = a->bf16 ? 2 : 4, to_es = o->bf16 ? 2 : 4;
+    bool own = a->at == o->at;
     for (unsigned from = 0; from < rows; from += HIGH) {
         unsigned some = rows - from < HIGH ? rows - from : HIGH;
         for (size_t k = 0; k < n; k += WIDTH) {
             size_t part = n - k < WIDTH ? n - k : WIDTH;
+            uint8_t *to = o->at + from * o->pitch + k * to_es;
+            wide_side block = {.at = o->bf16 ? (uint8_t *)y : to, .pitch = o->bf16 ? WIDTH * sizeof *y : o->pitch};
             for (unsigned r = 0; r < some; r++) {
                 const uint8_t *in = a->at + (from + r) * a->pitch + k * es;
-                act_part p = {.in = in, .mul = scale[from + r], .add = bias[from + r], .y = y + r * WIDTH};
+                float copy[WIDTH];
+                act_part p = {.in = own ? memcpy(copy, in, part * es) : in,
+                              .mul = scale[from + r],
+                              .add = bias[from + r],
+                              .y = (float *)(void *)(block.at + r * block.pitch),
+                              .z = o->bf16 ? (uint16_t *)(void *)(to + r * o->pitch) : NULL};
                 soon(in, a->bf16 ? 2 : 4);
+                soon(to + r * o->pitch, o->bf16 ? 2 : 4);
                 if (part < WIDTH)
-                    act_one(f, &p, a->bf16, part);
+                    act_end(f, &p, a->bf16, part);
                 else if (a->bf16)
                     act_one(f, &p, true, WIDTH);
                 else
                     act_one(f, &p, false, WIDTH);
             }
-            for (unsigned r = 0; r < some; r++) {
-                uint8_t *to = o->at + (from + r) * o->pitch + k * to_es;
-                soon(to, o->bf16 ? 2 : 4);
-                if (o->bf16)
-                    to_bf16(y + r * WIDTH, (uint16_t *)(void *)to, part);
-                else
-                    memcpy(to, y + r * WIDTH, part * sizeof *y);
-            }
-            wide_side block = {.at = (uint8_t *)y, .pitch = WIDTH * sizeof *y};
             if (acc)
                 sum(&block, acc + from, some, part);
         }
@@ -825,7 +781,7 @@ SEARCH(equal, ==)
 const wide_loops WIDE = {
     .from_bf16 = from_bf16,
     .to_bf16 = to_bf16,
-#define ROW(id, expr)                                                                          \
+#define ROW(id, expr, codes)                                                                   \
     [WIDE_##id] = {pair_##id##_ff, pair_##id##_fb, pair_##id##_bf, pair_##id##_bb},
     .pair = {PAIR_OPS(ROW)},
 #undef ROW
