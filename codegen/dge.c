@@ -7,7 +7,8 @@
  * KiB), and a row of odd length takes several records. Indices beyond the tensor fault, or
  * leave the row out.
  *
- * A view moved by a register: DMA_DIRECT2D records, the moving address in a register pair. */
+ * A view moved by a register: DMA_DIRECT2D records, the moving address in a register pair;
+ * where axes swap DMA_TRANSPOSE records, one for each tile of the outer axes. */
 #include "codegen/select.h"
 
 #define SET(field, value) cps_isa_set(&b, CPS_F_##field, (uint64_t)(value))
@@ -300,16 +301,108 @@ whole(const side *o, bool rows)
     return p;
 }
 
+// Goes on to the next place of the outer `k` axes; false behind the last.
+static bool
+step_on(int64_t *idx, const cps_pat *p, int k)
+{
+    for (int i = k; i-- > 0;) {
+        if (++idx[i] < p->d[i].num)
+            return true;
+        idx[i] = 0;
+    }
+    return false;
+}
+
+static int64_t
+offset_at(const int64_t *idx, const cps_pat *p, int k)
+{
+    int64_t off = 0;
+    for (int i = 0; i < k; i++)
+        off += idx[i] * p->d[i].step;
+    return off;
+}
+
+// The last two axes, as steps and counts of elements, fastest first.
+static bool
+put_tile(cps_bundle *b, const cps_pat *p, int64_t es, cps_field step, cps_field num)
+{
+    for (int i = 0; i < 2; i++) {
+        cps_tdim d = p->d[p->nd - 1 - i];
+        if (d.step % es || d.step / es != (int32_t)(d.step / es) || d.num > UINT16_MAX)
+            return false;
+        cps_isa_set_elem(b, step, (unsigned)i, (uint32_t)(int32_t)(d.step / es));
+        cps_isa_set_elem(b, num, (unsigned)i, (uint64_t)d.num);
+    }
+    return true;
+}
+
+// A piece that one DMA_TRANSPOSE takes: it cuts its rows into tiles of 16, of up to 256 bytes.
+static bool
+one_transpose(cps_sel *s, const cps_tinst *x, const side *from, const side *to)
+{
+    const cps_pat p = whole(from, true), q = whole(to, true);
+    int n = p.nd;
+    if (!s->g->t->dma_transpose)
+        return refuse(s, x, "this target has no DMA transpose");
+    if (from->v->dtype != to->v->dtype || (from->es != 2 && from->es != 4))
+        return refuse(s, x, "a moving transpose keeps the type, of 2 or 4 bytes");
+    bool swapped = n >= 2 && n == q.nd && p.d[n - 1].num == q.d[n - 2].num &&
+                   p.d[n - 2].num == q.d[n - 1].num;
+    for (int i = 0; i < n - 2; i++)
+        swapped = swapped && p.d[i].num == q.d[i].num;
+    if (!swapped)
+        return refuse(s, x, "the result is not the source with its last axes swapped");
+    if (p.d[n - 2].num % 16 || p.d[n - 1].num * from->es > 256)
+        return refuse(s, x,
+                      "a moving transpose takes multiples of 16 rows, of up to 256 bytes each");
+    if (!to->v->reg && to->base % 32)
+        return refuse(s, x, "a moving transpose writes from a multiple of 32 bytes on");
+    return true;
+}
+
+static bool
+moving_transpose(cps_sel *s, const cps_tinst *x, const side *from, const side *to)
+{
+    if (!one_transpose(s, x, from, to))
+        return false;
+    cps_pat p = whole(from, true), q = whole(to, true);
+    int outer = p.nd - 2;
+    int64_t idx[CPS_PAT_DIMS] = {0}, count = 1;
+    for (int i = 0; i < outer; i++)
+        count *= p.d[i].num;
+    if (count > RECORDS_MAX)
+        return refuse(s, x, "the walk is too broken: more than 256 records");
+    do {
+        cps_bundle b = cps_isa_new(CPS_INSN_DMA_TRANSPOSE, s->g->t->gen);
+        cps_mreloc r[2];
+        unsigned nr = 0;
+        if (!put_tile(&b, &p, from->es, CPS_F_DMA_DIRECT2D_XPOSE_src_step_elem,
+                      CPS_F_DMA_DIRECT2D_XPOSE_src_num_elem) ||
+            !put_tile(&b, &q, to->es, CPS_F_DMA_DIRECT2D_XPOSE_dst_step_elem,
+                      CPS_F_DMA_DIRECT2D_XPOSE_dst_num_elem))
+            return refuse(s, x, "steps or counts are too large");
+        SET(DMA_DIRECT2D_XPOSE_tile_cols, p.d[outer + 1].num);
+        SET(DMA_DIRECT2D_XPOSE_in_dtype, cps_sel_in(from->v->dtype));
+        SET(DMA_DIRECT2D_XPOSE_out_dtype, cps_sel_in(to->v->dtype));
+        place(s, &b, CPS_F_DMA_DIRECT2D_XPOSE_src, x, from, offset_at(idx, &p, outer), r, &nr);
+        place(s, &b, CPS_F_DMA_DIRECT2D_XPOSE_dst, x, to, offset_at(idx, &q, outer), r, &nr);
+        record(s, x, &b, CPS_F_DMA_DIRECT2D_XPOSE_semaphore, r, nr);
+        cps_sel_touch(s, from->v, false);
+        cps_sel_touch(s, to->v, true);
+    } while (step_on(idx, &p, outer));
+    return true;
+}
+
 bool
 cps_sel_moving_dma(cps_sel *s, const cps_tinst *x)
 {
-    if (x->op != CPS_T_DMA)
-        return refuse(s, x, "a moving view goes with plain copies");
     side from, to;
     side_of(s, cps_sel_view(s, x->in[0]), &from);
     side_of(s, cps_sel_view(s, x->out[0]), &to);
     if (cps_sel_buf(s, from.v)->space == CPS_PSUM || cps_sel_buf(s, to.v)->space == CPS_PSUM)
         return refuse(s, x, "DMA does not reach PSUM; copy through SBUF");
+    if (x->op == CPS_T_DMA_TRANSPOSE)
+        return moving_transpose(s, x, &from, &to);
     cps_pat p[2] = {whole(&from, true), whole(&to, true)};
     if (!cps_pat_refine(p, 2, INT64_MAX / 2) || !cps_pat_cut(p, 2, 65535))
         return refuse(s, x, "the two sides do not pair element by element");
@@ -334,12 +427,8 @@ cps_sel_moving_dma(cps_sel *s, const cps_tinst *x)
         count *= p[0].d[i].num;
     if (count > RECORDS_MAX)
         return refuse(s, x, "the walk is too broken: more than 256 records");
-    for (int64_t n = 0; n < count; n++) {
-        int64_t foff = 0, toff = 0;
-        for (int i = 0; i < k; i++) {
-            foff += idx[i] * p[0].d[i].step;
-            toff += idx[i] * p[1].d[i].step;
-        }
+    do {
+        int64_t foff = offset_at(idx, &p[0], k), toff = offset_at(idx, &p[1], k);
         cps_bundle b = cps_isa_new(CPS_INSN_DMA_MEMCPY, s->g->t->gen);
         cps_mreloc r[2];
         unsigned nr = 0;
@@ -364,11 +453,6 @@ cps_sel_moving_dma(cps_sel *s, const cps_tinst *x)
         if (add)
             cps_sel_touch(s, cps_sel_view(s, x->out[0]), false);
         cps_sel_touch(s, cps_sel_view(s, x->out[0]), true);
-        for (int i = k; i-- > 0;) {
-            if (++idx[i] < p[0].d[i].num)
-                break;
-            idx[i] = 0;
-        }
-    }
+    } while (step_on(idx, &p[0], k));
     return true;
 }

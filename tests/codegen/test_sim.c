@@ -347,9 +347,70 @@ control(const char *target)
     tp_free(&p);
 }
 
+// Three blocks of 64 rows turn: on their way to a tile, and from tensor to tensor two at a
+// time.
+static void
+moving_transpose(const char *target)
+{
+    enum { N = 3, ROWS = 64, COLS = 48 };
+    tp p = tp_new(target);
+    void *mem[8];
+    cps_sim_report rep;
+    uint32_t x = tp_hbm(&p, "x", CPS_IN, CPS_DT_BF16, N * ROWS, 2 * COLS);
+    uint32_t y = tp_hbm(&p, "y", CPS_OUT, CPS_DT_BF16, N * COLS, ROWS);
+    uint32_t z = tp_hbm(&p, "z", CPS_OUT, CPS_DT_BF16, N * 2 * COLS, ROWS);
+    uint32_t t = tp_tile(&p, "t", CPS_SBUF, CPS_DT_BF16, COLS, ROWS, 0, 0, 0),
+             ri = reg(&p, "i");
+    loop(&p, ri, number(0), number(N));
+    tp_1(&p, CPS_T_DMA_TRANSPOSE, tp_view(&p, t, 0, COLS, 0, ROWS),
+         moving(&p, tp_block(&p, x, 0, ROWS, 0, COLS), ri, ROWS * 2 * COLS));
+    tp_1(&p, CPS_T_DMA, moving(&p, tp_block(&p, y, 0, COLS, 0, ROWS), ri, COLS * ROWS),
+         tp_view(&p, t, 0, COLS, 0, ROWS));
+    cps_toper from =
+        tp_walk(&p, x, 0, 0, 0, 3, (cps_tdim[]){{COLS, 2}, {2 * COLS, ROWS}, {1, COLS}});
+    cps_toper to =
+        tp_walk(&p, z, 0, 0, 0, 3, (cps_tdim[]){{COLS * ROWS, 2}, {ROWS, COLS}, {1, ROWS}});
+    tp_1(&p, CPS_T_DMA_TRANSPOSE, moving(&p, to, ri, 2 * COLS * ROWS),
+         moving(&p, from, ri, ROWS * 2 * COLS));
+    tp_inst(&p, CPS_T_END, 0, 0);
+    tp_args(&p, mem, 9);
+    CHECK(compile_and_run(&p, mem, &rep));
+    const uint16_t *a = mem[0], *b = mem[1], *c = mem[2];
+    bool ok = true;
+    for (int i = 0; i < N * ROWS; i++)
+        for (int k = 0; k < 2 * COLS; k++) {
+            uint16_t v = a[i * 2 * COLS + k];
+            int turn = i / ROWS, row = i % ROWS;
+            ok = ok && (k >= COLS || b[(turn * COLS + k) * ROWS + row] == v);
+            ok = ok && c[(turn * 2 * COLS + k) * ROWS + row] == v;
+        }
+    CHECK(ok);
+    tp_free(&p);
+}
+
+// What the record does not hold is refused, with a word on it.
+static void
+moving_transpose_refused(int64_t rows, int64_t cols)
+{
+    tp p = tp_new("trn2");
+    cps_kbin *k = NULL;
+    uint32_t x = tp_hbm(&p, "x", CPS_IN, CPS_DT_BF16, 4 * rows, cols);
+    uint32_t y = tp_hbm(&p, "y", CPS_OUT, CPS_DT_BF16, 4 * cols, rows), ri = reg(&p, "i");
+    loop(&p, ri, number(0), number(4));
+    tp_1(&p, CPS_T_DMA_TRANSPOSE,
+         moving(&p, tp_block(&p, y, 0, cols, 0, rows), ri, cols * rows),
+         moving(&p, tp_block(&p, x, 0, rows, 0, cols), ri, rows * cols));
+    tp_inst(&p, CPS_T_END, 0, 0);
+    CHECK(!cps_codegen(p.a, p.f, p.t, NULL, &k, p.d) && cps_diags_count(p.d) == 1 &&
+          cps_diags_code(p.d, 0) == CPS_E5305);
+    tp_free(&p);
+}
+
 int
 main(void)
 {
+    moving_transpose_refused(24, 64);  // rows are no multiple of 16
+    moving_transpose_refused(32, 192); // columns of more than 256 bytes
     every_op_runs();
     for (size_t i = 0; i < cps_countof(targets); i++) {
         matmul(targets[i], CPS_DT_BF16, 300, 200, 700);
@@ -359,6 +420,7 @@ main(void)
         if (cps_target_find(targets[i])->dma_transpose) {
             dma_transpose(targets[i], 64, 96);
             dma_transpose(targets[i], 128, 128);
+            moving_transpose(targets[i]);
         }
         indexed(targets[i], 64);
         indexed(targets[i], 90);
