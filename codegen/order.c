@@ -492,6 +492,7 @@ in_order(cps_cg *g)
 {
     if (!labels(g))
         return false;
+    cps_moves_alone(g->f, g->arena);
     if (g->o.keep_order)
         return true;
     order o = {.g = g};

@@ -55,6 +55,8 @@ bool cps_pass_engine(cps_cg *g);
 bool cps_pass_legalise(cps_cg *g);
 /* Every on-chip buffer is placed; live buffers never share bytes. */
 bool cps_pass_alloc(cps_cg *g);
+/* Marks the moving views that keep their distance (`alone`): see moves.c. */
+void cps_moves_alone(cps_tfunc *f, cps_arena *a);
 /* The list is in issue order: scheduled by physical dependences; `after` holds. */
 bool cps_pass_order(cps_cg *g);
 

@@ -62,7 +62,7 @@ cps_sel_access(const cps_sel *s, const cps_tview *v, bool write, cps_macc *out)
         out->parts = v->parts;
         out->base = b->byte + v->off * es;
     }
-    if (v->reg || (v->index && b->space == CPS_HBM)) {
+    if ((v->reg && !v->alone) || (v->index && b->space == CPS_HBM)) {
         // Anywhere in the buffer: known only when it runs.
         out->base = b->space == CPS_HBM ? 0 : b->byte;
         out->run = cps_tbuf_bytes(b);

@@ -108,6 +108,8 @@ typedef struct cps_tview {
     uint32_t index; /* HBM views of a dma_copy: view id + 1 of a [p,1] integer tile, p =
                        d[0].num, that replaces axis 0's position: element k of axis 0 is at
                        off + index[k] * d[0].step + ... */
+    bool alone; /* HBM view that moves: between barriers nothing else reaches the tensor but views
+                   that move with it; codegen/moves.c, not part of the text */
 } cps_tview;
 
 typedef enum cps_topkind { CPS_TO_NONE, CPS_TO_VIEW, CPS_TO_IMM, CPS_TO_REG } cps_topkind;
