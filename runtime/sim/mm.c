@@ -25,8 +25,6 @@
 #define ITS(p) __asm__("" : "+r"(p))
 #define INLINE static inline __attribute__((always_inline))
 
-enum { WIDE = 3 };
-
 /* Exponents of what is not zero, as the bits of fp32 without sign, doubled: the largest, and the
  * smallest less one. */
 typedef struct range {
@@ -116,35 +114,40 @@ put(const float *t, unsigned wide, const mm_job *j, float *o, unsigned high, uns
     }
 }
 
-/* As many strips [rows][wide] of columns from m on as there are, two at a time while their columns share
- * a cache line; where the next one goes. */
-INLINE float *
-pack_strips(const mm_job *j, unsigned *m, const unsigned wide, float *to)
+/* How many strips of `high` columns: one less where strips of four then take all that remains. */
+INLINE unsigned
+tall(unsigned cols, const unsigned high)
 {
-    size_t strip = (size_t)j->rows * wide;
-    for (; *m + 2 * wide <= j->cols; *m += 2 * wide, to += 2 * strip) {
-        const float *from = j->w + *m;
-        for (unsigned k = 0; k < j->rows; k++, from += j->wpitch) {
-            memcpy(to + k * wide, from, wide * sizeof *to);
-            memcpy(to + strip + k * wide, from + wide, wide * sizeof *to);
+    unsigned n = cols / high;
+    return high % 4 != 0 && n != 0 && (cols - n * high) % 4 == 2 ? n - 1 : n;
+}
+
+/* `n` strips [rows][wide] of the columns from `from` on, two at a time while their columns share a cache
+ * line; where the next one goes. */
+INLINE float *
+pack_strips(const mm_job *j, const float *from, unsigned n, const unsigned wide, float *to)
+{
+    size_t rows = j->rows, pitch = j->wpitch, strip = rows * wide;
+    for (; n >= 2; n -= 2, from += 2 * wide, to += 2 * strip) {
+        for (size_t k = 0; k < rows; k++) {
+            memcpy(to + k * wide, from + k * pitch, wide * sizeof *to);
+            memcpy(to + strip + k * wide, from + k * pitch + wide, wide * sizeof *to);
         }
     }
-    for (; *m + wide <= j->cols; *m += wide, to += strip) {
-        const float *from = j->w + *m;
-        for (unsigned k = 0; k < j->rows; k++, from += j->wpitch)
-            memcpy(to + k * wide, from, wide * sizeof *to);
-    }
-    return to;
+    for (size_t k = 0; k < rows && n != 0; k++)
+        memcpy(to + k * wide, from + k * pitch, wide * sizeof *to);
+    return to + n * strip;
 }
 
 /* Strips of `high`, then of 4 and of 1 columns, as strips_ walks them. */
 INLINE void
 pack(const mm_job *j, const unsigned high, float *to)
 {
-    unsigned m = 0;
-    to = pack_strips(j, &m, high, to);
-    to = pack_strips(j, &m, 4, to);
-    pack_strips(j, &m, 1, to);
+    unsigned n = tall(j->cols, high), m = n * high, fours = (j->cols - m) / 4;
+    to = pack_strips(j, j->w, n, high, to);
+    to = pack_strips(j, j->w + m, fours, 4, to);
+    m += 4 * fours;
+    pack_strips(j, j->w + m, j->cols - m, 1, to);
 }
 
 /* The packed weights and their range; packed by the first run that finds them not ready. */
@@ -163,13 +166,12 @@ weights(const mm_job *j, const unsigned high, float **at)
     return (range){s->top, s->low};
 }
 
-/* One version of the kernel: vectors of `bytes`, HIGH rows of the result by WIDE of them in registers.
- * FMA(w, x, a), SET(w) and UP(codes), bf16 to fp32,
- * are the set's own. ITS(w) is a pointer that the compiler cannot know to be w:
- * where the set multiplies by a number in memory (FOLD), half of the rows load their weight once for
- * each product, which is one instruction less. */
+/* One version of the kernel: vectors of `bytes`, HIGH rows of the result by WIDE of them, at most 3, in
+ * registers. FMA(w, x, a), SET(w) and UP(codes), bf16 to fp32, are the set's own. ITS(w) is a pointer that
+ * the compiler cannot know to be w: where the set multiplies by a number in memory (FOLD), half of the rows
+ * load their weight once for each product, which is one instruction less. */
 #define ALL(r, R) _Pragma("GCC unroll 16") for (unsigned r = 0; r < (R); r++)
-#define VERSION(suf, isa, bytes, HIGH, FOLD, SET, FMA, UP)                                      \
+#define VERSION(suf, isa, bytes, HIGH, WIDE, FOLD, SET, FMA, UP)                               \
     typedef float vec_##suf __attribute__((vector_size(bytes), aligned(4), may_alias));        \
     enum { L_##suf = (bytes) / 4 };                                                            \
                                                                                                \
@@ -211,7 +213,7 @@ weights(const mm_job *j, const unsigned high, float **at)
                 a[r][c] = (vec_##suf){0};                                                      \
             }                                                                                  \
         }                                                                                      \
-        const float *v[WIDE] = {w, w, w};                                                      \
+        const float *v[3] = {w, w, w};                                                         \
         ITS(v[1]);                                                                             \
         v[2] = v[1];                                                                           \
         ITS(v[2]);                                                                             \
@@ -227,7 +229,7 @@ weights(const mm_job *j, const unsigned high, float **at)
                     ALL(c, C) a[r][c] = step_##suf(s, p[c], a[r][c], fused);                   \
                 }                                                                              \
             }                                                                                  \
-            ALL(c, C) v[c] += R;                                                               \
+            ALL(c, 3) v[c] += R;                                                               \
         }                                                                                      \
         if (n < C * L_##suf) {                                                                 \
             float t[HIGH][WIDE * L_##suf];                                                     \
@@ -252,9 +254,9 @@ weights(const mm_job *j, const unsigned high, float **at)
     isa INLINE void strips_##suf(const mm_job *j, const float *w, const float *x, unsigned c,  \
                                  unsigned n, const unsigned C, const bool fused)               \
     {                                                                                          \
-        unsigned m = 0;                                                                        \
+        unsigned m = 0, high = tall(j->cols, HIGH) * (HIGH);                                   \
         float *o = j->out + c;                                                                 \
-        for (; m + (HIGH) <= j->cols; m += (HIGH))                                             \
+        for (; m < high; m += (HIGH))                                                          \
             block_##suf(w + (size_t)m * j->rows, x, j, o + m * j->opitch, n, HIGH, C, fused);  \
         for (; m + 4 <= j->cols; m += 4)                                                       \
             block_##suf(w + (size_t)m * j->rows, x, j, o + m * j->opitch, n, 4, C, fused);     \
@@ -331,10 +333,21 @@ exact_base(const mm_job *j)
     (__m512) _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)(p))), 16)
 #define UP_256(p) \
     (__m256) _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)(p))), 16)
-VERSION(avx512, AVX512_SET, 64, 8, true, _mm512_set1_ps, _mm512_fmadd_ps, UP_512)
-VERSION(avx2, WITH("avx2,fma"), 32, 4, false, _mm256_set1_ps, _mm256_fmadd_ps, UP_256)
+
+/* The form that adds to its own operand, by its name: the compiler chooses among three and copies sums from
+ * register to register; with 12 of 16 registers full of sums, some of them went to memory and back. */
+WITH("avx2,fma")
+INLINE __m256
+fma_256(__m256 w, __m256 x, __m256 a)
+{
+    __asm__("vfmadd231ps %2, %1, %0" : "+x"(a) : "x"(w), "x"(x));
+    return a;
+}
+
+VERSION(avx512, AVX512_SET, 64, 8, 3, true, _mm512_set1_ps, _mm512_fmadd_ps, UP_512)
+VERSION(avx2, WITH("avx2,fma"), 32, 6, 2, false, _mm256_set1_ps, fma_256, UP_256)
 #endif
-VERSION(base, , 16, 4, false, FOUR, SPLIT, UP_128)
+VERSION(base, , 16, 4, 3, false, FOUR, SPLIT, UP_128)
 
 bool
 mm_run_on(int level, const mm_job *j)

@@ -120,6 +120,49 @@ products(void)
     free(got);
 }
 
+/* A small product twice, the second time added, into a field of zeros with a margin: how much of it is wrong.
+ * `kept` holds the packed weights from the first to the second. */
+enum { SMALL = 7, WIDEST = 34, MOST = 67 };
+
+static unsigned
+wrong(int level, unsigned cols, unsigned n, float *kept)
+{
+    static float room[SMALL * (WIDEST + MM_PANEL)], got[WIDEST + 1][MOST + 1];
+    mm_strips strips = {.at = kept};
+    mm_job j = {.w = w32, .wpitch = M, .x = x16, .xpitch = COLS * sizeof *x16, .bf16 = true,
+                .rows = SMALL, .cols = cols, .n = n, .out = got[0], .opitch = MOST + 1,
+                .room = room, .strips = kept ? &strips : NULL};
+    memset(got, 0, sizeof got);
+    if (!mm_run_on(level, &j))
+        return 0;
+    j.add = true;
+    mm_run_on(level, &j);
+    unsigned bad = 0;
+    for (unsigned m = 0; m <= WIDEST; m++) {
+        for (unsigned c = 0; c <= MOST; c++) {
+            j.add = false;
+            float once = m < cols && c < n ? plain(&j, m, c, 0) : 0;
+            bad += !same(got[m][c], once + once);
+        }
+    }
+    return bad;
+}
+
+/* Each number of the weights' columns, which fall into strips differently, and of x. */
+static void
+widths(void)
+{
+    static const unsigned n[] = {1, 7, 8, 9, 16, 17, 32, 48, MOST};
+    static float kept[SMALL * WIDEST];
+    unsigned bad = 0;
+    fill(0);
+    for (unsigned cols = 1; cols <= WIDEST; cols++) {
+        for (unsigned q = 0; q < 3 * cps_countof(n); q++)
+            bad += wrong((int)q % 3, cols, n[q / 3], q % 2 ? kept : NULL);
+    }
+    CHECK_INT(bad, 0);
+}
+
 /* ---- rows ---- */
 
 static float fa[ROWS * N], fb[ROWS * N];
@@ -434,6 +477,7 @@ main(int argc, char **argv)
         hb[i] = (uint16_t)word();
     }
     products();
+    widths();
     exp_accuracy(4099);
     for (int level = 0; level < 3; level++) {
         const wide_loops *w = wide_at(level);
