@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,8 +33,8 @@ static bool
 usable(const char *dir, const char **why)
 {
     struct stat st;
-    bool fresh = !cps_path_exists(dir);
-    if (!cps_mkdirs(dir) || (fresh && chmod(dir, 0700) != 0) || stat(dir, &st) != 0) {
+    bool fresh = stat(dir, &st) != 0;
+    if (fresh && (!cps_mkdirs(dir) || chmod(dir, 0700) != 0 || stat(dir, &st) != 0)) {
         *why = strerror(errno);
         return false;
     }
@@ -98,10 +99,9 @@ u64_at(const uint8_t *p)
     return v;
 }
 
-/* The parts and payload of a whole entry, or false. */
+/* What the head of an entry of `n` bytes says, when that can be. */
 static bool
-entry_open(const uint8_t *b, size_t n, const cps_digest *key, const uint8_t **parts,
-           uint64_t *nparts, const uint8_t **payload, uint64_t *npayload)
+head_read(const uint8_t *b, size_t n, const cps_digest *key, uint64_t *nparts, uint64_t *npayload)
 {
     if (n < HEADER || memcmp(b, "CPSE", 4) != 0)
         return false;
@@ -109,14 +109,54 @@ entry_open(const uint8_t *b, size_t n, const cps_digest *key, const uint8_t **pa
     memcpy(&version, b + 4, 4);
     *nparts = u64_at(b + 8);
     *npayload = u64_at(b + 16);
-    if (version != VERSION || *nparts > n - HEADER || *npayload != n - HEADER - *nparts)
-        return false;
-    if (key && memcmp(b + 24, key->b, 32) != 0)
+    return version == VERSION && *nparts <= n - HEADER && *npayload == n - HEADER - *nparts &&
+           (!key || memcmp(b + 24, key->b, 32) == 0);
+}
+
+static bool
+sum_matches(const uint8_t *head, const void *parts, size_t nparts, const void *payload, size_t npayload)
+{
+    cps_sum sum = cps_sum_of_two(parts, nparts, payload, npayload);
+    return memcmp(head + 56, sum.b, sizeof sum.b) == 0;
+}
+
+/* The parts and payload of a whole entry, or false. */
+static bool
+entry_open(const uint8_t *b, size_t n, const cps_digest *key, const uint8_t **parts,
+           uint64_t *nparts, const uint8_t **payload, uint64_t *npayload)
+{
+    if (!head_read(b, n, key, nparts, npayload))
         return false;
     *parts = b + HEADER;
     *payload = *parts + *nparts;
-    cps_sum sum = cps_sum_of(b + HEADER, n - HEADER, NULL);
-    return memcmp(b + 56, sum.b, sizeof sum.b) == 0;
+    return sum_matches(b, *parts, *nparts, *payload, *npayload);
+}
+
+/* The same with the payload read straight to the end of `out`, which takes less than to map, copy and unmap it. */
+static bool
+entry_read(int fd, const cps_digest *key, const void *parts, size_t nparts, uint8_t *mine, cps_buf *out)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < (off_t)(HEADER + nparts))
+        return false;
+    uint8_t head[HEADER];
+    uint64_t np, npay, n = (uint64_t)st.st_size - HEADER - nparts;
+    struct iovec v[3] = {{head, HEADER}, {mine, nparts}, {cps_buf_room(out, n), n}};
+    if (readv(fd, v, 3) != st.st_size || !head_read(head, (size_t)st.st_size, key, &np, &npay) || np != nparts ||
+        memcmp(mine, parts, nparts) != 0 || !sum_matches(head, mine, nparts, v[2].iov_base, n))
+        return false;
+    out->n += n;
+    out->data[out->n] = 0;
+    return true;
+}
+
+static void
+counted(cps_cache *c, const char *path, bool hit, bool found)
+{
+    if (hit)
+        utimensat(AT_FDCWD, path, NULL, 0); // for gc: used now
+    hit ? c->hits++ : c->misses++;
+    c->rejected += found && !hit;
 }
 
 bool
@@ -129,21 +169,17 @@ cps_cache_map(cps_cache *c, const cps_digest *key, const void *parts, size_t npa
     }
     cps_mark mark = cps_arena_mark(c->arena);
     const char *path = entry_path(c, key);
-    bool hit = false;
-    if (cps_file_open(path, false, f)) {
+    bool found = cps_file_open(path, false, f), hit = false;
+    if (found) {
         const uint8_t *pp;
         uint64_t np, npay;
         hit = entry_open(f->data, f->n, key, &pp, &np, payload, &npay) && np == nparts &&
               memcmp(pp, parts, nparts) == 0;
         *n = hit ? (size_t)npay : 0;
-        if (hit) {
-            utimensat(AT_FDCWD, path, NULL, 0); // for gc: used now
-        } else {
-            c->rejected++;
+        if (!hit)
             cps_file_close(f);
-        }
     }
-    hit ? c->hits++ : c->misses++;
+    counted(c, path, hit, found);
     cps_arena_release(c->arena, mark);
     return hit;
 }
@@ -151,14 +187,19 @@ cps_cache_map(cps_cache *c, const cps_digest *key, const void *parts, size_t npa
 bool
 cps_cache_get(cps_cache *c, const cps_digest *key, const void *parts, size_t nparts, cps_buf *out)
 {
-    cps_file f;
-    const uint8_t *payload;
-    size_t n;
-    if (!cps_cache_map(c, key, parts, nparts, &f, &payload, &n))
+    if (!c->dir) {
+        c->misses++;
         return false;
-    cps_buf_put(out, payload, n);
-    cps_file_close(&f);
-    return true;
+    }
+    cps_mark mark = cps_arena_mark(c->arena);
+    const char *path = entry_path(c, key);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool hit = fd >= 0 && entry_read(fd, key, parts, nparts, cps_arena_raw(c->arena, nparts), out);
+    if (fd >= 0)
+        close(fd);
+    counted(c, path, hit, fd >= 0);
+    cps_arena_release(c->arena, mark);
+    return hit;
 }
 
 const uint8_t *

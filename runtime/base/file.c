@@ -123,6 +123,40 @@ cps_file_write(const char *path, const void *data, size_t n)
 }
 
 bool
+cps_file_put(const char *path, const void *data, size_t n)
+{
+    int fd = cps_streq(path, "-") ? -1 : open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return cps_file_write(path, data, n); // it is there, or this says what is wrong
+    cps_writer w = {.fd = fd};
+    bool ok = cps_writer_put(&w, data, n);
+    int e = errno;
+    bool closed = cps_writer_close(&w, ok);
+    if (!ok)
+        errno = e;
+    if (ok && closed)
+        return true;
+    e = errno;
+    unlink(path);
+    errno = e;
+    return false;
+}
+
+// One folder, which may be there: also where EROFS or EACCES above it keep mkdir from saying so.
+static bool
+make_folder(const char *name)
+{
+    if (mkdir(name, 0777) == 0)
+        return true;
+    struct stat st;
+    int e = errno;
+    bool there = e != ENOENT && stat(name, &st) == 0;
+    errno = there && !S_ISDIR(st.st_mode) ? ENOTDIR : e;
+    return there && S_ISDIR(st.st_mode);
+}
+
+// From the end: mostly one folder is missing or none.
+bool
 cps_mkdirs(const char *path)
 {
     char name[PATH_MAX];
@@ -132,24 +166,21 @@ cps_mkdirs(const char *path)
         return false;
     }
     memcpy(name, path, n + 1);
-    for (size_t i = 1; i <= n; i++) {
-        if (name[i] != '/' && name[i] != 0)
-            continue;
-        char keep = name[i];
-        name[i] = 0;
-        if (mkdir(name, 0777) != 0) {
-            struct stat st;
-            int e = errno; // EEXIST, but also EROFS or EACCES above a folder that is there
-            if (stat(name, &st) != 0) {
-                errno = e;
-                return false;
-            }
-            if (!S_ISDIR(st.st_mode)) {
-                errno = ENOTDIR;
-                return false;
-            }
-        }
-        name[i] = keep;
+    size_t at = n;
+    while (!make_folder(name)) {
+        while (at > 0 && name[at] != '/')
+            at--;
+        while (at > 0 && name[at - 1] == '/')
+            at--;
+        if (errno != ENOENT || !at)
+            return false;
+        name[at] = 0;
+    }
+    while (at < n) {
+        name[at] = '/';
+        at += strlen(name + at);
+        if (!make_folder(name))
+            return false;
     }
     return true;
 }

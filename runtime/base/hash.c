@@ -5,14 +5,12 @@
  * agreement of the callers. The 64-bit mix is free to change between versions: it is never
  * written out. */
 #include "runtime/base/hash.h"
+#include "runtime/base/sum.h"
 
 #define OPENSSL_SUPPRESS_DEPRECATED // the plain calls: no provider is loaded, a context is a struct
 #include <openssl/md5.h>
 #include <openssl/sha.h>
 #include <string.h>
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 _Static_assert(sizeof(SHA256_CTX) <= sizeof(cps_hasher), "cps_hasher has room for libcrypto's");
 _Static_assert(_Alignof(SHA256_CTX) <= _Alignof(cps_hasher), "cps_hasher is aligned for libcrypto's");
@@ -79,15 +77,37 @@ cps_digest_of(const void *p, size_t n)
     return cps_hash_final(&h);
 }
 
+static const cps_sum_with *
+sums(void)
+{
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx2"))
+        return &cps_sum_avx2;
+#endif
+    return &cps_sum_plain;
+}
+
+static cps_sum
+canonical(cps_sum_pair h)
+{
+    cps_sum out;
+    for (int i = 0; i < 8; i++) {
+        out.b[i] = (uint8_t)(h.high >> (56 - 8 * i));
+        out.b[8 + i] = (uint8_t)(h.low >> (56 - 8 * i));
+    }
+    return out;
+}
+
 cps_sum
 cps_sum_of(const void *p, size_t n, const uint8_t *secret)
 {
-    XXH128_hash_t h = secret ? XXH3_128bits_withSecret(p, n, secret, CPS_SECRET_BYTES) : XXH3_128bits(p, n);
-    XXH128_canonical_t c;
-    cps_sum out;
-    XXH128_canonicalFromHash(&c, h);
-    memcpy(out.b, c.digest, sizeof out.b);
-    return out;
+    return canonical(sums()->one(p, n, secret));
+}
+
+cps_sum
+cps_sum_of_two(const void *p, size_t n, const void *q, size_t m)
+{
+    return canonical(sums()->two(p, n, q, m));
 }
 
 void

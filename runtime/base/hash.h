@@ -35,6 +35,7 @@ typedef struct cps_sum {
     uint8_t b[16];
 } cps_sum;
 cps_sum cps_sum_of(const void *p, size_t n, const uint8_t *secret /* CPS_SECRET_BYTES, or NULL */);
+cps_sum cps_sum_of_two(const void *p, size_t n, const void *q, size_t m); /* of both, one behind the other */
 
 /* MD5, where a foreign format asks for it; never as a key of our own. */
 void cps_md5(const void *p, size_t n, uint8_t out[16]);

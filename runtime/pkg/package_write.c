@@ -77,7 +77,7 @@ cps_rendered_write(const cps_rendered *r, const char *dir, cps_diags *d)
         bool last = i + 1 == r->files.list.n; // the manifest
         if (last && r->weights_bytes && !write_weights(r, weights))
             return failed("write", weights, d);
-        if (!folder(a, path, &made) || !cps_file_write(path, f->data, f->n))
+        if (!folder(a, path, &made) || !(last ? cps_file_write : cps_file_put)(path, f->data, f->n))
             return failed("write", path, d);
     }
     return true;

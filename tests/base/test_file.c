@@ -5,7 +5,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -84,6 +86,43 @@ errors(void)
     if (access("/dev/full", W_OK) == 0)
         CHECK(!cps_file_write("/dev/full", "x", 1) && errno == ENOSPC);
     cps_file_close(&f); // after a failure: nothing to do
+}
+
+static void
+under_its_own_name(void)
+{
+    const char *path = in_root("fresh");
+    CHECK(cps_file_put(path, "first", 5) && holds(path, true, "first", 5));
+    cps_file before;
+    CHECK(cps_file_open(path, false, &before));
+    CHECK(cps_file_put(path, "second", 6) && holds(path, true, "second", 6));
+    CHECK(before.n == 5 && memcmp(before.data, "first", 5) == 0); // what was there is replaced, not written over
+    cps_file_close(&before);
+    CHECK(!cps_file_put(in_root("no/such/folder"), "x", 1) && errno == ENOENT);
+    CHECK(!cps_file_put(root, "x", 1) && errno == EISDIR);
+    CHECK(symlink("fresh", in_root("to-fresh")) == 0 && cps_file_put(in_root("to-fresh"), "via", 3));
+    CHECK(holds(path, true, "via", 3));
+    CHECK(cps_file_put("/dev/null", "x", 1));
+    struct rlimit was, tight = {0, 0};
+    CHECK(getrlimit(RLIMIT_FSIZE, &was) == 0);
+    tight.rlim_max = was.rlim_max;
+    signal(SIGXFSZ, SIG_IGN);
+    CHECK(setrlimit(RLIMIT_FSIZE, &tight) == 0);
+    CHECK(!cps_file_put(in_root("too-large"), "x", 1) && errno == EFBIG);
+    CHECK(setrlimit(RLIMIT_FSIZE, &was) == 0);
+    CHECK(!cps_path_exists(in_root("too-large"))); // nothing is left of it
+}
+
+static void
+folders(void)
+{
+    CHECK(cps_mkdirs(in_root("a/b//c/")) && cps_path_exists(in_root("a/b/c")));
+    CHECK(cps_mkdirs(in_root("a/b/c")) && cps_mkdirs(in_root("a/b/c/../d")) && cps_path_exists(in_root("a/b/d")));
+    CHECK(!cps_mkdirs(in_root("a/none/../d")) || cps_path_exists(in_root("a/none")));
+    CHECK(cps_mkdirs("/") && cps_mkdirs("."));
+    CHECK(symlink("b", in_root("a/link")) == 0 && cps_mkdirs(in_root("a/link/e")) && cps_path_exists(in_root("a/b/e")));
+    CHECK(symlink("nowhere", in_root("a/dangling")) == 0);
+    CHECK(!cps_mkdirs(in_root("a/dangling/e")) && !cps_path_exists(in_root("a/nowhere")));
 }
 
 static void
@@ -213,6 +252,8 @@ main(void)
     sizes();
     errors();
     replacing();
+    under_its_own_name();
+    folders();
     together();
     streams();
     cps_file endless;
