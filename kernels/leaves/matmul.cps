@@ -167,35 +167,116 @@ leaf matmul_banks for matmul on trn1, trn2, trn3 {
     }
 }
 
-// Operands that a queue would start more slowly than they move: all of them on chip at once, three queues in turn start the loads. PE
-// warms up on zeros while it waits: it runs at half rate until it has worked for 3 us (NKI guide on PE throttling).
-leaf matmul_once for matmul on trn1, trn2, trn3 {
+// acc receives the products over rows `ks` of K for rows `m` and columns `n` of the result.
+fn multiply(acc, xt, wt, ks, m, n) { acc[0:m.size, m.start / 128, n.index, 0:n.size] += xt[ks, m]' @ wt[ks, n]; }
+
+// A piece of the result on its way out of PSUM; every second one by ACT, where only a copy is wanted.
+fn leave(o, a, act, second, has_residual, r) {
+    if (has_residual) {
+        if (act == Act.none) { o = a + r; } else { o = apply(act, a) + r; }
+    } else if (act != Act.none) { o = apply(act, a); }
+    else if (second) { o = copy(a); }
+    else { o = a on dve; }
+}
+
+// Operands that a queue would start more slowly than they move: all of them on chip at once, three queues in turn start the loads.
+// What counts is when the last result is on its way:
+// - PE warms up on zeros until the first operands come: it runs at half rate until it has worked for 3 us (NKI guide on PE throttling);
+// - the last rows of K, fewer than a tile and soon here, are loaded and multiplied first, and so is the bias;
+// - the last rows of y, fewer than a tile, are ready first: few of them take as long to leave PSUM as many;
+// - of two pieces of y's columns the later one is the smaller.
+leaf matmul_soon for matmul on trn1, trn2, trn3 {
     layout x: [M, K] or [K, M];
     where x.dtype in {bf16, fp16, fp32} && w.dtype == x.dtype : "x and w must share bf16, fp16 or fp32";
     let size = bytes(x.dtype);
     let stored = x.inner == 0;                                  // with K first: else rows of x turn on their way
     where stored || M > 128 : "few rows turn on the PE all at once: they have their own leaf";
     let direct = stored || size == 2 && target.dma_transpose;   // a transfer turns them, or PE
+    let NT = M < 256 && N >= 256 && N <= 816 ? round_up(N * 5 / 8, 2) : min(N, round_up(ceil_div(N, ceil_div(N, 512)), 2));
+    let side = ceil_div(N, NT);
+    where side * ceil_div(M, 128) <= (direct ? 7 : 5) : "the result must fit PSUM";
+    where ceil_div(K, 128) <= 16 / size && 128 * (M + N) * size <= 196608 : "a queue starts loads faster than these move";
+    cost pe: M * N * K / (128 * 128) * target.pe_passes(x.dtype), hbm: bytes(x) + bytes(w) + bytes(y);
+    priority 1;
+    tolerance x.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
+    cases (M: 129, K: 384, N: 513), (M: 300, K: 256, N: 400, with: "bias residual", act: Act.gelu),
+          (M: 512, K: 100, N: 30, dtype: fp16);
+
+    let edge = K / 128 * 128;                                   // the first row of K that fills no tile
+    let low = M > 128 ? M / 128 * 128 : 0;                      // the first row of y that fills no tile
+    let early = max(edge / 128 - 2, 0) * 128;                   // up to here all of y takes a tile of K before the next one
+    sbuf xt[K by 128, M]: x.dtype;
+    sbuf wt[K by 128, N]: w.dtype;
+    psum acc[min(M, 128), ceil_div(M, 128), side, 512]: fp32;
+    if (target.pe_warm_ns > 0 && ceil_div(K, 128) * ceil_div(M, 128) * N >= 1024) {
+        sbuf zero[128, 64]: bf16 = 0.0;
+        psum idle[64, 64]: fp32 = zero' @ zero;
+        for i in 1..(edge < K ? 22 : 30) { idle += zero' @ zero; }
+    }
+    var q = 0;
+    if (edge < K) {
+        if (direct) { by_queue(xt[edge..K, :], x[:, edge..K]', 0); } else { load_strip(xt, x, 0..M, edge..K); }
+        by_queue(wt[edge..K, :], w[edge..K, :], 1);
+        q = 2;
+    }
+    if (present(bias)) { sbuf ones[1, 128]: bias.dtype = 1.0; sbuf b[1, N] <- bias; }
+    for k in tiles(edge, 128) {
+        by_queue(wt[k], w[k, :], q % 3);
+        if (direct) { by_queue(xt[k], x[:, k]', (q + 1) % 3); } else { load_strip(xt, x, 0..M, k); }
+        q = q + 2;
+    }
+    for m in tiles(M, 128), n in tiles(N, NT) {
+        if (present(bias)) { acc[0:m.size, m.index, n.index, 0:n.size] += ones[:, 0:m.size]' @ b[:, n]; }
+        if (edge < K) { multiply(acc, xt, wt, edge..K, m, n); }
+    }
+    for k in tiles(early, 128), m in tiles(M, 128), n in tiles(N, NT) { multiply(acc, xt, wt, k, m, n); }
+    if (low > 0 && low < M) { sbuf rest[M - low, N]: y.dtype; }
+    if (present(residual)) {
+        sbuf r[M by 128, N]: residual.dtype;
+        for m in tiles(M, 128) { r[m, :] <- residual[m, :]; }
+    }
+    for n in tiles(N, NT), rows in [low..M, 0..low], m in tiles(rows, 128) {
+        for k in tiles(early..edge, 128) { multiply(acc, xt, wt, k, m, n); }
+        sbuf o[m, n]: y.dtype bufs 4;
+        for h in split(n, n.size < 128 || present(residual) ? 1 : m.start >= low ? 2 : m.last ? 3 : 1) {
+            let c = ds(h.start - n.start, h.size);
+            leave(low > 0 && m.start >= low ? rest[:, h] : o[:, c], acc[0:m.size, m.start / 128, n.index, c], act,
+                  (h.index + (m.last ? 0 : m.index)) % 2 == 1, present(residual), present(residual) ? r[m, h] : o[:, c]);
+        }
+        if (m.start < low || low == 0) { by_queue(y[m, n], o, n.last ? m.index * 2 % 3 : 1); }
+        else if (n.last) { by_queue(y[m, :], rest, 2); }
+    }
+}
+
+// The same where the PE turns rows of x, strip by strip, or a transfer does and K is not whole tiles: equal ones, since one transfer
+// brings several.
+leaf matmul_once for matmul on trn1, trn2, trn3 {
+    layout x: [M, K];
+    where x.dtype in {bf16, fp16, fp32} && w.dtype == x.dtype : "x and w must share bf16, fp16 or fp32";
+    let size = bytes(x.dtype);
+    where M > 128 : "few rows turn on the PE all at once: they have their own leaf";
+    let direct = size == 2 && target.dma_transpose;             // a transfer turns rows of x, or PE
+    where !direct || K > 128 && K % 128 > 0 : "whole tiles of K, which transfers turn, have their own leaf";
     let folds = ceil_div(K, 128);
-    let KT = direct && !stored ? ceil_div(K, folds) : 128;      // equal tiles: one transfer brings several
-    let MT = stored ? 128 : ceil_div(M, ceil_div(M, 128));
+    let KT = direct ? ceil_div(K, folds) : 128;      // equal tiles: one transfer brings several
+    let MT = ceil_div(M, ceil_div(M, 128));
     let NT = min(N, round_up(ceil_div(N, ceil_div(N, 512)), 2));
     let side = ceil_div(N, NT);
     where side * ceil_div(M, MT) <= (direct ? 8 : 6) : "the result must fit PSUM";
     where folds <= 16 / size && 128 * (M + N) * size <= 196608 : "a queue starts loads faster than these move";
     cost pe: M * N * K / (128 * 128) * target.pe_passes(x.dtype), hbm: bytes(x) + bytes(w) + bytes(y);
-    priority 1;
+    priority 2;
     tolerance x.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
-    cases (M: 129, K: 385, N: 513), (M: 300, K: 200, N: 400, with: "bias residual", act: Act.gelu), (M: 512, K: 100, N: 30, dtype: fp16);
+    cases (M: 129, K: 385, N: 513), (M: 300, K: 200, N: 400, with: "bias residual", act: Act.gelu), (M: 512, K: 300, N: 30, dtype: fp16);
 
     if (present(bias)) { sbuf ones[1, 128]: bias.dtype = 1.0; }
-    if (direct && !stored) { sbuf zero[KT, max(NT, MT)]: x.dtype = 0.0; }
+    if (direct) { sbuf zero[KT, max(NT, MT)]: x.dtype = 0.0; }
     sbuf xt[K by KT, M]: x.dtype;
     sbuf wt[K by KT, N]: w.dtype;
     psum acc[min(M, MT), ceil_div(M, MT), side, 512]: fp32;
-    if (direct && !stored) { for i in 0..2560 / max(NT, 64) { acc[:, 0, 0, 0:NT] += zero[:, 0:MT]' @ zero[:, 0:NT]; } }
+    if (direct) { for i in 0..2560 / max(NT, 64) { acc[:, 0, 0, 0:NT] += zero[:, 0:MT]' @ zero[:, 0:NT]; } }
     var q = 0;
-    for kb in tiles(K, stored ? KT : 2 * KT) {
+    for kb in tiles(K, 2 * KT) {
         if (direct) { by_queue(xt[kb], x[:, kb]', q % 3); } else { load_strip(xt, x, 0..M, kb); }
         for k in tiles(kb, KT) {
             q = q + 1;
@@ -212,12 +293,8 @@ leaf matmul_once for matmul on trn1, trn2, trn3 {
         sbuf o[m, N]: y.dtype bufs 3;
         if (present(residual)) { sbuf r[m, N] bufs 3 <- residual[m, :]; }
         for n in tiles(N, NT), h in split(n, m.last && n.size >= 128 && !present(residual) ? 2 : 1) {    // the last rows leave PSUM by two engines at a time
-            let a = acc[0:m.size, m.index, n.index, ds(h.start - n.start, h.size)];
-            if (present(residual)) {
-                if (act == Act.none) { o[:, h] = a + r[:, h]; } else { o[:, h] = apply(act, a) + r[:, h]; }
-            } else if (act != Act.none) { o[:, h] = apply(act, a); }
-            else if ((m.last ? h.index : n.index) % 2 == 1) { o[:, h] = copy(a); }
-            else { o[:, h] = a on dve; }
+            leave(o[:, h], acc[0:m.size, m.index, n.index, ds(h.start - n.start, h.size)], act, (m.last ? h.index : n.index) % 2 == 1,
+                  present(residual), present(residual) ? r[:, h] : o[:, h]);
         }
         by_queue(y[m, :], o, m.index % 3);
     }

@@ -37,7 +37,7 @@ gather_rows V=1,H=1,T=1 | gather_rows V=9,H=64,T=129 dtype=fp32
 cumsum B=1,N=2049 | cumsum B=129,N=1 dtype=fp32
 reduction A=1,N=1,B=1 f=sum | reduction A=129,N=2,B=1 f=max | reduction A=1,N=129,B=3 f=mean | reduction A=1,N=129,B=129 f=min
 matmul M=128,K=128,N=512 | matmul M=129,K=129,N=513 dtype=fp32 | matmul M=1,K=1,N=1 with=bias,residual act=relu
-matmul M=257,K=3,N=5 tx=1 | matmul M=130,K=130,N=130 tx=1 dtype=fp32 act=silu with=bias | matmul M=513,K=1,N=1
+matmul M=257,K=3,N=5 tx=1 | matmul M=129,K=385,N=513 tx=1 | matmul M=64,K=513,N=385 tx=1 with=bias,residual act=relu | matmul M=130,K=130,N=130 tx=1 dtype=fp32 act=silu with=bias | matmul M=513,K=1,N=1
 bmm B=1,M=1,K=1,N=1 | bmm B=2,M=129,K=129,N=513
 mlp T=129,H=129,I=129 | mlp T=1,H=2,I=3 act=relu dtype=fp32
 attention B=1,Bkv=1,Sq=1,Skv=129,d=64 | attention B=4,Bkv=1,Sq=129,Skv=129,d=128 causal=true
