@@ -144,7 +144,7 @@ kg_expr(kernel_gen *g, const kg_scope *s, kg_pair *p, int depth)
     case 4:
         kg_both(p, "exp(minimum(");
         kg_expr(g, s, p, depth - 1);
-        kg_both(p, ", 2.0))");
+        kg_both(p, g->fp32 ? ", 2.0))" : ", 0.0))"); // what a narrow operand lost is not to grow
         break;
     case 5:
         kg_both(p, "(");
