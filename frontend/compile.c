@@ -249,8 +249,15 @@ int
 cps_choose(cps_cli *c, const cps_instance *i, const char *force, cps_candidate **cand,
            unsigned *n, const char **why)
 {
+    return cps_choose_in(c, c->arena, i, force, cand, n, why);
+}
+
+int
+cps_choose_in(cps_cli *c, cps_arena *a, const cps_instance *i, const char *force, cps_candidate **cand, unsigned *n,
+              const char **why)
+{
     cps_registry *r = cps_cli_registry(c);
-    *n = r->candidates(r->self, c->arena, i, cand, c->diags);
+    *n = r->candidates(r->self, a, i, cand, c->diags);
     if (cps_diags_errors(c->diags))
         return -1;
     int k = cps_registry_pick(*cand, *n, force, why);

@@ -48,5 +48,8 @@ bool cps_compile_prove(cps_cli *c, const cps_target *t, cps_kbin *k, bool verifi
  * with every reason as a note. */
 int cps_choose(cps_cli *c, const cps_instance *i, const char *force, cps_candidate **cand,
                unsigned *n, const char **why);
+/* The same with the candidates in `a` instead of the session's memory. */
+int cps_choose_in(cps_cli *c, cps_arena *a, const cps_instance *i, const char *force, cps_candidate **cand,
+                  unsigned *n, const char **why);
 
 #endif

@@ -113,6 +113,7 @@ LINES = [
     ("peak memory, attention over 16384", 64, "MiB", True, lambda b: b.peak(attention(16384)) / 2**20),
     ("cache hit, whole process, matmul 1024^3", 2.5, "ms", True, lambda b: b.hit(matmul(1024, 1024, 1024)) * 1e3),
     ("cache hit in the process, 256 KiB", 50, "us", True, lambda b: b.rate("hit")),
+    ("same-shape trace hit, in the process", 1, "us", True, lambda b: b.rate("shape") / 1e3),
     ("shared objects of a hit besides libc, libm", 0, "", True,
      lambda b: len(set(b.loads(matmul(256, 256, 256))) - {"libc.so.6", "libm.so.6"})),
 ]
