@@ -101,16 +101,8 @@ exec_max8(cps_sim *s, engine *e, insn *i)
     if (x->count < 8 || x->count > 16384)
         return run_fault(s, i, CPS_E8305, "%u elements; 8 to 16384", x->count);
     for (unsigned p = 0; p < i->rows; p++) {
-        const float *v = row_of(s, x, p);
         float top[8];
-        for (unsigned k = 0; k < 8; k++)
-            top[k] = -INFINITY;
-        for (size_t k = 0; (k = s->wide->above(v, k, x->count, top[7])) < x->count; k++) {
-            unsigned at = 7;
-            for (; at > 0 && v[k] > top[at - 1]; at--)
-                top[at] = top[at - 1];
-            top[at] = v[k];
-        }
+        s->wide->max8(row_of(s, x, p), x->count, top);
         store_f32(s, o, p, top);
     }
     return true;
@@ -126,22 +118,6 @@ exec_match_load(cps_sim *s, engine *e, insn *i)
     return true;
 }
 
-/* Position of the first element equal to `key` that none of the keys `from`..`to` - 1 has taken; all
- * ones when there is none. */
-static uint32_t
-first_match(const cps_sim *s, const float *v, uint32_t n, float key, const uint32_t *found,
-            unsigned from, unsigned to)
-{
-    for (size_t at = 0; (at = s->wide->equal(v, at, n, key)) < n; at++) {
-        bool taken = false;
-        for (unsigned k = from; k < to; k++)
-            taken |= found[k] == at;
-        if (!taken)
-            return (uint32_t)at;
-    }
-    return UINT32_MAX;
-}
-
 bool
 exec_find_index8(cps_sim *s, engine *e, insn *i)
 {
@@ -151,11 +127,11 @@ exec_find_index8(cps_sim *s, engine *e, insn *i)
     if (o->dtype != CPS_DT_U16 && o->dtype != CPS_DT_U32)
         return run_fault(s, i, CPS_E8305, "positions are u16 or u32");
     for (unsigned p = 0; p < i->rows; p++) {
-        const float *v = row_of(s, x, p);
         uint32_t *found = e->found[p]; // a miss is all ones
         int64_t at[8];
-        for (unsigned k = 0; k < 8; k++) // equal keys take ascending positions (NKI)
-            at[k] = found[k] = first_match(s, v, x->count, e->key[p][k], found, 0, k);
+        s->wide->match8(row_of(s, x, p), x->count, e->key[p], found); // equal keys: ascending positions (NKI)
+        for (unsigned k = 0; k < 8; k++)
+            at[k] = found[k];
         store_i64(s, o, p, at);
     }
     return true;
@@ -171,9 +147,13 @@ exec_match_replace8(cps_sim *s, engine *e, insn *i)
                          o->count);
     for (unsigned p = 0; p < i->rows; p++) {
         const float *v = row_of(s, x, p);
-        uint32_t *found = e->found[p];
-        for (unsigned k = 8; k-- > 0;)
-            found[k] = first_match(s, v, x->count, e->key[p][k], found, k + 1, 8);
+        uint32_t *found = e->found[p], met[8];
+        float last[8]; // the last key comes first
+        for (unsigned k = 0; k < 8; k++)
+            last[k] = e->key[p][7 - k];
+        s->wide->match8(v, x->count, last, met);
+        for (unsigned k = 0; k < 8; k++)
+            found[k] = met[7 - k];
         if (x->dtype == o->dtype) { // what is not replaced keeps its bits
             uint8_t *raw = (uint8_t *)s->row[2];
             uint64_t bits = 0;

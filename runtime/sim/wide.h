@@ -68,9 +68,10 @@ typedef struct wide_loops {
     void (*split)(const float *in, bool low, float *out, size_t n);
     bool (*finite)(const float *in, size_t n); /* all of them */
     bool (*finite_codes)(const uint16_t *in, size_t n); /* of bf16 */
-    /* The first element from k on that is greater than t, or equal to t; n when there is none. */
-    size_t (*above)(const float *v, size_t k, size_t n, float t);
-    size_t (*equal)(const float *v, size_t k, size_t n, float t);
+    /* The eight largest of n values, the largest first; of equal ones those met first. NaN is none. */
+    void (*max8)(const float *v, size_t n, float top[8]);
+    /* Where key after key meets its first equal that no key before it took; all ones where there is none. */
+    void (*match8)(const float *v, size_t n, const float key[8], uint32_t found[8]);
 } wide_loops;
 
 /* o = a * a; o = a in o's type. */

@@ -761,22 +761,110 @@ all_finite_codes(const uint16_t *in, size_t n)
     return big >> 8 != 255;
 }
 
-#define SEARCH(name, op)                                                                       \
-    static size_t name(const float *v, size_t k, size_t n, float t)                            \
-    {                                                                                          \
-        for (; k + BLOCK <= n; k += BLOCK) {                                                   \
-            uint32_t any = 0;                                                                  \
-            for (size_t j = 0; j < BLOCK; j++)                                                 \
-                any |= v[k + j] op t;                                                          \
-            if (any)                                                                           \
-                break;                                                                         \
-        }                                                                                      \
-        while (k < n && !(v[k] op t))                                                          \
-            k++;                                                                               \
-        return k;                                                                              \
+/* ---- the eight largest, and where keys are ---- */
+
+INLINE void
+keep8(float top[8], float x)
+{
+    int at = 7;
+    if (!(x > top[7]))
+        return;
+    for (; at > 0 && x > top[at - 1]; at--)
+        top[at] = top[at - 1];
+    top[at] = x;
+}
+
+/* A number that eight values at least reach: of groups of the values the eighth largest of their largest. */
+static float
+reached_by_eight(const float *v, size_t n)
+{
+    float low[8];
+    for (int k = 0; k < 8; k++)
+        low[k] = -INFINITY;
+#ifdef VEC
+    if (n >= 4 * VEC) {
+        float group[PAIR_N];
+        vec m[4];
+        for (int c = 0; c < 4; c++)
+            m[c] = V(set1_ps)(-INFINITY);
+        for (size_t k = 0; k + 4 * VEC <= n; k += 4 * VEC) {
+#pragma GCC unroll 4
+            for (int c = 0; c < 4; c++) // of a NaN and m the instruction takes m
+                m[c] = V(max_ps)(V(loadu_ps)(v + k + c * VEC), m[c]);
+        }
+        put_floats(group, (two){V(max_ps)(m[0], m[2]), V(max_ps)(m[1], m[3])});
+        for (int k = 0; k < PAIR_N; k++)
+            keep8(low, group[k]);
     }
-SEARCH(above, >)
-SEARCH(equal, ==)
+#else
+    (void)v;
+    (void)n;
+#endif
+    return low[7];
+}
+
+/* What `within` finds of the elements from k on, a bit each; how many that are: at most 64. */
+INLINE unsigned
+look(const float *v, size_t k, size_t n, float lo, float hi, uint64_t *hit)
+{
+    unsigned some = n - k < BLOCK ? (unsigned)(n - k) : BLOCK;
+    *hit = 0;
+#ifdef VEC
+    if (some == BLOCK) {
+        const vec l = V(set1_ps)(lo), h = V(set1_ps)(hi);
+        if (any_within(v + k, BLOCK / VEC, l, h)) {
+            for (unsigned j = 0; j < BLOCK; j += VEC)
+                *hit |= (uint64_t)within(V(loadu_ps)(v + k + j), l, h) << j;
+        }
+        return some;
+    }
+#endif
+    for (unsigned j = 0; j < some; j++)
+        *hit |= (uint64_t)(v[k + j] >= lo && v[k + j] <= hi) << j;
+    return some;
+}
+
+static void
+max8(const float *v, size_t n, float top[8])
+{
+    float low = reached_by_eight(v, n);
+    uint64_t hit;
+    for (int k = 0; k < 8; k++)
+        top[k] = -INFINITY;
+    for (size_t k = 0; k < n;) {
+        const float *at = v + k;
+        k += look(v, k, n, low, INFINITY, &hit);
+        for (; hit; hit &= hit - 1)
+            keep8(top, at[__builtin_ctzll(hit)]);
+    }
+}
+
+static void
+match8(const float *v, size_t n, const float key[8], uint32_t found[8])
+{
+    float lo = INFINITY, hi = -INFINITY;
+    unsigned left = 0;
+    uint64_t hit;
+    for (int k = 0; k < 8; k++) { // a NaN is not looked for
+        found[k] = UINT32_MAX;
+        left += key[k] == key[k];
+        lo = key[k] < lo ? key[k] : lo;
+        hi = key[k] > hi ? key[k] : hi;
+    }
+    for (size_t k = 0, from = 0; k < n && left; from = k) {
+        k += look(v, k, n, lo, hi, &hit);
+        for (; hit; hit &= hit - 1) {
+            uint32_t at = (uint32_t)from + (uint32_t)__builtin_ctzll(hit);
+            int i = 0;
+            while (i < 8 && (found[i] != UINT32_MAX || key[i] != v[at]))
+                i++;
+            if (i < 8) {
+                found[i] = at;
+                left--;
+            }
+        }
+    }
+}
 
 const wide_loops WIDE = {
     .from_bf16 = from_bf16,
@@ -798,6 +886,6 @@ const wide_loops WIDE = {
     .split = split,
     .finite = all_finite,
     .finite_codes = all_finite_codes,
-    .above = above,
-    .equal = equal,
+    .max8 = max8,
+    .match8 = match8,
 };

@@ -290,5 +290,26 @@ within(vec x, vec lo, vec hi)
 #endif
 }
 
+/* Whether there are such elements in n vectors. */
+INLINE bool
+any_within(const float *v, const unsigned n, vec lo, vec hi)
+{
+#if VEC == 16
+    uint32_t any = 0;
+    for (unsigned j = 0; j < n; j++)
+        any |= within(_mm512_loadu_ps(v + j * VEC), lo, hi);
+    return any != 0;
+#else
+    vec any = _mm256_setzero_ps();
+#pragma GCC unroll 8
+    for (unsigned j = 0; j < n; j++) {
+        vec x = _mm256_loadu_ps(v + j * VEC);
+        vec in = _mm256_and_ps(_mm256_cmp_ps(x, lo, _CMP_GE_OQ), _mm256_cmp_ps(x, hi, _CMP_LE_OQ));
+        any = _mm256_or_ps(any, in);
+    }
+    return _mm256_movemask_ps(any) != 0;
+#endif
+}
+
 #endif
 #endif

@@ -262,6 +262,39 @@ elements(const wide_loops *w)
     CHECK_INT(bad, 0);
 }
 
+/* The eight largest one after another, and keys of which some are equal, absent or NaN. */
+static bool
+eights(const wide_loops *w, const float *v, size_t n)
+{
+    float want[8], got[8], key[8];
+    uint32_t first[8], found[8];
+    for (int k = 0; k < 8; k++) {
+        want[k] = -INFINITY;
+        key[k] = word() % 5 ? v[word() % n] : any();
+        first[k] = UINT32_MAX;
+    }
+    for (size_t k = 0; k < n; k++) {
+        int at = 8;
+        for (; at > 0 && v[k] > want[at - 1]; at--)
+            if (at < 8)
+                want[at] = want[at - 1];
+        if (at < 8)
+            want[at] = v[k];
+    }
+    for (int k = 0; k < 8; k++) {
+        for (uint32_t at = 0; at < n && first[k] == UINT32_MAX; at++) {
+            bool taken = false;
+            for (int j = 0; j < k; j++)
+                taken |= first[j] == at;
+            if (!taken && v[at] == key[k])
+                first[k] = at;
+        }
+    }
+    w->max8(v, n, got);
+    w->match8(v, n, key, found);
+    return memcmp(got, want, sizeof got) == 0 && memcmp(found, first, sizeof found) == 0;
+}
+
 static void
 rows(const wide_loops *w)
 {
@@ -282,14 +315,8 @@ rows(const wide_loops *w)
             bool sure = w->top(&a, least, &got, n);
             bad += sure ? !same(got, want) : !(nan || want == 0);
         }
-        float edge = v[word() % n];
-        size_t k = 0, from = word() % n;
-        for (k = from; k < n && !(v[k] > edge);)
-            k++;
-        bad += w->above(v, from, n, edge) != k;
-        for (k = from; k < n && !(v[k] == edge);)
-            k++;
-        bad += w->equal(v, from, n, edge) != k;
+        bad += !eights(w, v, n);
+        size_t k = 0;
         w->split(v, false, out, n);
         for (k = 0; k < n; k++)
             bad += !same(out[k], isfinite(v[k]) ? cps_bits_f32(cps_f32_bits(v[k]) & 0xFFFFF000) : v[k]);
