@@ -173,12 +173,19 @@ BOTH(MUL, V(mul_ps))
     {                                                                                          \
         two a = two_halves(p), b = two_halves(q);                                              \
         if (any_nan(a.x, a.y) || any_nan(b.x, b.y))                                            \
-            put_halves(z, both_##op(a, b));                                                    \
+            store_halves(z, round_any(both_##op(a, b).x), round_any(both_##op(a, b).y));       \
         else                                                                                   \
             store_halves(z, as_words(f(a.x, b.x)), as_words(f(a.y, b.y)));                     \
     }
 BOTH_PICK(MAX, V(max_ps))
 BOTH_PICK(MIN, V(min_ps))
+
+/* x, a NaN without its lower half. */
+INLINE float
+nan_of_code(float x)
+{
+    return x != x ? value((bits(x) | 0x400000) & 0xFFFF0000u) : x;
+}
 
 INLINE two
 step_two(two v, float m, float c)
@@ -208,8 +215,12 @@ PAIR_OPS(PAIRS)
 #define STEP(in, res, ...) float x = get_##in(p[i]); __VA_ARGS__ z[i] = put_##res(x);
 #define ONE_STEP x = x * m0, x = x + c0;
 #define TWO_STEPS ONE_STEP x = x * m1, x = x + c1;
-#define FAST1(kind) PUT_##kind(z + i, step_two(TWO_##kind(p + i), m0, c0))
-#define FAST2(kind) PUT_##kind(z + i, step_two(step_two(TWO_##kind(p + i), m0, c0), m1, c1))
+#define BY_fb(x) (x)
+#define BY_bf(x) (x)
+#define BY_bb(x) nan_of_code(x) /* put_halves wants it so */
+#define STEP0(kind) step_two(TWO_##kind(p + i), BY_##kind(m0), BY_##kind(c0))
+#define FAST1(kind) PUT_##kind(z + i, STEP0(kind))
+#define FAST2(kind) PUT_##kind(z + i, step_two(STEP0(kind), BY_##kind(m1), BY_##kind(c1)))
 #define STEPS(in, res, two, body)                                                              \
     TILE(steps_##in##res##two, in, res, STEP(in, res, body), FAST(FAST##two(in##res), STEP(in, res, body)))
 TILE(steps_ff1, f, f, STEP(f, f, ONE_STEP), PLAIN(STEP(f, f, ONE_STEP)))

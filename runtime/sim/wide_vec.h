@@ -202,13 +202,12 @@ put_codes(uint16_t *z, two v)
         store_uppers(z, round_up(v.x), round_up(v.y));
 }
 
+/* Of numbers that were made of codes: the lower half of a NaN is 0, as that of its operand or of the one that
+ * the processor makes, and nothing rounds it. */
 INLINE void
 put_halves(uint16_t *z, two v)
 {
-    if (any_nan(v.x, v.y))
-        store_halves(z, round_any(v.x), round_any(v.y));
-    else
-        store_halves(z, round_up(v.x), round_up(v.y));
+    store_halves(z, round_up(v.x), round_up(v.y));
 }
 
 /* ---- rows to columns ---- */
