@@ -381,14 +381,18 @@ enum { BLOCK = 64 };
 
 /* ---- activations ---- */
 
-enum { HIGH = TOGETHER, WIDTH = 2 * BLOCK }; /* of a block: rows, columns */
+/* Rows and columns of a block. The next one is fetched ahead where that was found to help: so many rows are too
+ * many streams for those processors to foresee. */
+#if defined(__AVX512F__)
+enum { HIGH = TOGETHER, WIDTH = 2 * BLOCK, FETCH = true };
+#else
+enum { HIGH = TOGETHER, WIDTH = 4 * BLOCK, FETCH = false };
+#endif
 
-/* The next block of a row of `es`-byte elements: so many rows are too many streams for the processor to
- * foresee. */
 INLINE void
 soon(const uint8_t *p, const size_t es)
 {
-    for (size_t b = WIDTH * es; b < 2 * WIDTH * es; b += 64)
+    for (size_t b = WIDTH * es; FETCH && b < 2 * WIDTH * es; b += 64)
         __builtin_prefetch(p + b);
 }
 
@@ -404,8 +408,9 @@ typedef struct act_part {
 enum { CHAINS = 4 }; /* vectors side by side: a step waits for the one before */
 #define CHAIN _Pragma("GCC unroll 8") for (int c = 0; c < CHAINS; c++)
 
-/* cps_exp_inside, step by step, of n values, whole groups of vectors. Of the arguments the largest of
- * their bits, doubled, in each lane. */
+/* cps_exp_inside, step by step, of n values, whole groups of vectors; of the arguments the largest in size in
+ * each lane, as bits. Codes are made in a pass of their own: in one, a group is too long for the processor to
+ * begin the next ones meanwhile. Inside the edge there is no NaN. */
 INLINE words
 exp_groups(const act_part *p, const bool bf16, const bool codes, const bool scaled, const size_t n)
 {
@@ -422,7 +427,7 @@ exp_groups(const act_part *p, const bool bf16, const bool codes, const bool scal
         if (scaled)
             CHAIN x[c] = V(mul_ps)(x[c], mul);
         CHAIN x[c] = V(add_ps)(x[c], add);
-        CHAIN most = V(max_epu32)(most, V(slli_epi32)(as_words(x[c]), 1));
+        CHAIN most = V(max_epu32)(most, VI(and)(as_words(x[c]), V(set1_epi32)(0x7FFFFFFF)));
         CHAIN t[c] = V(fmadd_ps)(x[c], V(set1_ps)(CPS_EXP_LOG2E), magic);
         CHAIN r[c] = V(sub_ps)(t[c], magic);
         CHAIN x[c] = V(fmadd_ps)(r[c], V(set1_ps)(-CPS_EXP_LN2), x[c]);
@@ -438,33 +443,21 @@ exp_groups(const act_part *p, const bool bf16, const bool codes, const bool scal
             q[c] = as_vec(V(add_epi32)(as_words(q[c]), whole));
             V(storeu_ps)(p->y + k + VEC * c, q[c]);
         }
-        if (codes) { // inside the edge there is no NaN
-            _Pragma("GCC unroll 4") for (int c = 0; c < CHAINS; c += 2)
-                store_uppers(p->z + k + VEC * c, round_up(q[c]), round_up(q[c + 1]));
-        }
     }
+    for (size_t k = 0; codes && k < n; k += PAIR_N)
+        store_uppers(p->z + k, round_up(V(loadu_ps)(p->y + k)), round_up(V(loadu_ps)(p->y + k + VEC)));
     return most;
 }
 #undef CHAIN
-
-/* Whether a lane is greater than the edge's bits, doubled. */
-INLINE bool
-beyond(words most)
-{
-    uint32_t lane[VEC], all = 0;
-    store_words(lane, most);
-    for (int i = 0; i < VEC; i++)
-        all = lane[i] > all ? lane[i] : all;
-    return all > bits(CPS_EXP_EDGE) << 1;
-}
 
 /* The same of as many values as there are in whole groups; their number, and whether all are inside. */
 INLINE size_t
 exp_whole(const act_part *p, const bool bf16, const bool codes, const size_t n, bool *inside)
 {
     const size_t whole = n - n % (VEC * CHAINS);
-    *inside = !beyond(p->mul == 1 ? exp_groups(p, bf16, codes, false, whole)
-                                  : exp_groups(p, bf16, codes, true, whole));
+    *inside = !any_above(p->mul == 1 ? exp_groups(p, bf16, codes, false, whole)
+                                     : exp_groups(p, bf16, codes, true, whole),
+                         bits(CPS_EXP_EDGE));
     return whole;
 }
 
@@ -525,11 +518,11 @@ exp_part(const act_part *p, const bool bf16, const bool codes, const size_t n)
     uint32_t most = inside ? 0 : UINT32_MAX;
     LOOP (size_t k = done; k < n; k++) {
         float x = argument(p, bf16, k);
-        uint32_t size = bits(x) << 1;
+        uint32_t size = bits(x) & 0x7FFFFFFF;
         most = size > most ? size : most;
         p->y[k] = cps_exp_inside(x);
     }
-    if (most <= bits(CPS_EXP_EDGE) << 1)
+    if (most <= bits(CPS_EXP_EDGE))
         return done == n;
     for (size_t k = 0; k < n; k++) {
         float x = argument(p, bf16, k);

@@ -289,7 +289,19 @@ within(vec x, vec lo, vec hi)
 #endif
 }
 
-/* Whether there are such elements in n vectors. */
+/* Whether a word of x, without sign, is greater than the edge. */
+INLINE bool
+any_above(words x, uint32_t edge)
+{
+    words e = V(set1_epi32)((int)edge);
+#if VEC == 16
+    return _mm512_cmpgt_epu32_mask(x, e) != 0;
+#else
+    return _mm256_movemask_epi8(_mm256_cmpeq_epi32(_mm256_max_epu32(x, e), e)) != -1;
+#endif
+}
+
+/* Whether `within` finds elements in n vectors. */
 INLINE bool
 any_within(const float *v, const unsigned n, vec lo, vec hi)
 {

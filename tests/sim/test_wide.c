@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 37, N = 213, K = 128, M = 125, COLS = 109 };
+enum { ROWS = 37, N = 469, K = 128, M = 125, COLS = 109 };
 
 static uint64_t state = 1;
 
