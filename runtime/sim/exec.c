@@ -566,7 +566,7 @@ run_reset(cps_sim *s)
         memset(e->found, 0xFF, sizeof e->found);
         memset(e->preset, 0, sizeof e->preset);
         memset(e->bn, 0, sizeof e->bn);
-        rand_seed(e, s->opts.seed);
+        rand_begin(e, s->opts.seed);
         for (uint32_t i = 0; i < e->n; i++)
             e->code[i].reported = 0;
         if (!e->halted)

@@ -454,7 +454,9 @@ struct engine {
     uint32_t preset[LANES][8]; /* scalars of the multi-scalar forms, bits */
     uint8_t mask[32];
     float bn[LANES][4]; /* mean, 1 / deviation, two sums over the count */
-    rand_lane rand[LANES];
+    rand_lane rand[LANES]; /* when not `unseeded`; so is `seed` */
+    uint64_t first_seed;   /* what they begin from */
+    bool unseeded;
     rec_turn turn; /* of the instruction at pc, while recording */
 };
 
@@ -572,9 +574,10 @@ struct cps_sim {
     uint32_t psum_open;  /* banks (bits) in which a flag may be set */
     uint32_t sbuf_hi;    /* bytes of a partition that the kernel can touch */
     /* Blocks of SBUF that still hold what the run before left, and are filled with ones when something
-     * wants to know: a byte for each partition of a block, their number, and that of all. */
-    uint8_t (*stale)[LANES];
-    uint16_t *stale_lanes;
+     * wants to know: a bit for each partition of a block, and the number of all. */
+    struct {
+        uint64_t lanes[LANES / 64];
+    } *stale;
     uint32_t nstale;
     bool psum_used;      /* it can touch PSUM */
     bool psum_dirty;     /* PSUM does not hold ones everywhere */
@@ -802,7 +805,8 @@ void rec_exchange(cps_sim *s, xfer *x, cps_ps seen); /* it is complete */
 void rec_let_go(cps_sim *s, uint32_t who, const cps_sim *by, uint32_t number);
 
 /* ---- sem_rand.c ---- */
-void rand_seed(engine *e, uint64_t seed);
+void rand_begin(engine *e, uint64_t seed); /* at the start of a run: states are made when one is wanted */
+void rand_need(engine *e);                 /* now, for who looks at `seed` */
 uint32_t rand_rounding(engine *e, unsigned lane); /* bits for stochastic rounding */
 
 /* ---- alu.c, act_fn.c ---- */

@@ -396,11 +396,9 @@ mem_fit(cps_sim *s)
     s->sbuf_init = slab(s, SLAB_SBUF_INIT, LANES * (size_t)s->sbuf_pitch);
     size_t blocks = cps_round_up(s->sbuf_hi, STALE) / STALE + 1;
     free(s->stale);
-    free(s->stale_lanes);
     s->stale = malloc(blocks * sizeof *s->stale);
-    s->stale_lanes = malloc(blocks * sizeof *s->stale_lanes);
     s->nstale = 0;
-    return s->sbuf && s->sbuf_init && s->stale && s->stale_lanes;
+    return s->sbuf && s->sbuf_init && s->stale;
 }
 
 bool
@@ -459,25 +457,28 @@ fill(cps_sim *s, uint32_t index, unsigned lane)
     memset(s->sbuf + (size_t)lane * s->sbuf_pitch + at, 0xFF, CPS_MIN(s->sbuf_hi - at, (uint32_t)STALE));
 }
 
+/* The bits of partitions [part, part + rows) of those from 64 h on. */
+static uint64_t
+lanes_of(unsigned part, unsigned rows, unsigned h)
+{
+    unsigned lo = CPS_MAX(part, 64 * h), hi = CPS_MIN(part + rows, 64 * h + 64);
+    return lo >= hi ? 0 : UINT64_MAX >> (64 - (hi - lo)) << (lo - 64 * h);
+}
+
 void
 mem_need(cps_sim *s, unsigned part, unsigned rows, int64_t lo, int64_t hi, bool whole)
 {
+    const uint64_t want[2] = {lanes_of(part, rows, 0), lanes_of(part, rows, 1)};
     hi = CPS_MIN(hi, (int64_t)s->sbuf_hi);
     for (int64_t b = lo / STALE; b * STALE < hi && s->nstale; b++) {
-        if (!s->stale_lanes[b])
-            continue;
         bool all = whole && lo <= b * STALE && hi >= CPS_MIN((b + 1) * STALE, (int64_t)s->sbuf_hi);
-        unsigned met = 0;
-        for (unsigned p = part; p < CPS_MIN(part + rows, (unsigned)LANES); p++) {
-            if (!s->stale[b][p])
-                continue;
-            if (!all)
-                fill(s, (uint32_t)b, p);
-            s->stale[b][p] = 0;
-            met++;
+        for (unsigned h = 0; h < 2; h++) {
+            uint64_t met = s->stale[b].lanes[h] & want[h];
+            s->stale[b].lanes[h] &= ~met;
+            s->nstale -= (uint32_t)__builtin_popcountll(met);
+            for (; met && !all; met &= met - 1)
+                fill(s, (uint32_t)b, 64 * h + (unsigned)__builtin_ctzll(met));
         }
-        s->stale_lanes[b] -= (uint16_t)met;
-        s->nstale -= met;
     }
 }
 
@@ -517,9 +518,7 @@ static void
 reset_sbuf(cps_sim *s)
 {
     uint32_t blocks = (s->sbuf_hi + STALE - 1) / STALE;
-    memset(s->stale, 1, (size_t)blocks * LANES);
-    for (uint32_t b = 0; b < blocks; b++)
-        s->stale_lanes[b] = LANES;
+    memset(s->stale, 0xFF, blocks * sizeof *s->stale);
     s->nstale = blocks * LANES;
     if (s->opts.probe)
         mem_settle(s);
@@ -562,7 +561,6 @@ mem_destroy(cps_sim *s)
     for (unsigned k = 0; k < SLABS; k++)
         free(s->slab[k]);
     free(s->stale);
-    free(s->stale_lanes);
     free(s->psum_fresh);
     for (unsigned i = 0; i < cps_countof(s->row); i++)
         free(s->row[i]);

@@ -262,8 +262,9 @@ serve(cps_sim *s, unsigned ring_no)
     uint32_t nq = s->queues.n;
     while (!d->busy) {
         xfer *x = NULL;
+        uint32_t q = d->turn;
         for (uint32_t k = 0; k < nq && !x; k++) {
-            uint32_t q = (d->turn + 1 + k) % nq;
+            q = q + 1 < nq ? q + 1 : 0;
             xfer *h = s->queues.data[q].fifo[ring_no].head;
             if (h && h->at[ring_no].start <= s->now) {
                 x = h;

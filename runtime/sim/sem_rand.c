@@ -67,6 +67,57 @@ philox_next(uint32_t *x)
     return out;
 }
 
+/* ---- states ---- */
+
+static uint64_t
+mix(uint64_t *z)
+{
+    uint64_t x = *z += 0x9E3779B97F4A7C15ull;
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9ull;
+    x = (x ^ x >> 27) * 0x94D049BB133111EBull;
+    return x ^ x >> 31;
+}
+
+static void
+rand_seed(engine *e, uint64_t seed)
+{
+    e->unseeded = false;
+    for (unsigned l = 0; l < LANES; l++) {
+        rand_lane *r = &e->rand[l];
+        uint64_t z = seed ^ (uint64_t)e->id << 56 ^ (uint64_t)l << 40;
+        *r = (rand_lane){.lfsr = (uint32_t)mix(&z) | 1, .rounding = (uint32_t)mix(&z) | 1};
+        for (unsigned k = 0; k < STATE_WORDS; k++)
+            r->xorwow[k] = (uint32_t)mix(&z) | 1;
+        for (unsigned k = 0; k < 2; k++)
+            r->pcg[k] = (uint32_t)mix(&z);
+        for (unsigned k = 0; k < 6; k++)
+            r->philox[k] = (uint32_t)mix(&z);
+        for (unsigned k = 0; e->seed && k < 16; k++)
+            e->seed[k][l] = (uint32_t)mix(&z) | 1;
+    }
+}
+
+void
+rand_begin(engine *e, uint64_t seed)
+{
+    e->unseeded = true;
+    e->first_seed = seed;
+}
+
+void
+rand_need(engine *e)
+{
+    if (e->unseeded)
+        rand_seed(e, e->first_seed);
+}
+
+static rand_lane *
+lane_of(engine *e, unsigned lane)
+{
+    rand_need(e);
+    return &e->rand[lane];
+}
+
 /* XORWOW states of a lane: the vector engine has four, which take turns. */
 static unsigned
 xorwow_states(const engine *e)
@@ -77,7 +128,7 @@ xorwow_states(const engine *e)
 static uint32_t
 next_of(engine *e, unsigned lane, unsigned algorithm)
 {
-    rand_lane *r = &e->rand[lane];
+    rand_lane *r = lane_of(e, lane);
     switch (algorithm) {
     case CPS_RAND_ALGORITHM_XORWOW: {
         uint32_t *state = r->xorwow + XORWOW_WORDS * r->turn;
@@ -106,34 +157,8 @@ uint32_t
 rand_rounding(engine *e, unsigned lane)
 {
     // the tensor engine's seeds are words of their own
-    return lfsr_next(e->seed ? &e->seed[0][lane] : &e->rand[lane].rounding);
-}
-
-static uint64_t
-mix(uint64_t *z)
-{
-    uint64_t x = *z += 0x9E3779B97F4A7C15ull;
-    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9ull;
-    x = (x ^ x >> 27) * 0x94D049BB133111EBull;
-    return x ^ x >> 31;
-}
-
-void
-rand_seed(engine *e, uint64_t seed)
-{
-    for (unsigned l = 0; l < LANES; l++) {
-        rand_lane *r = &e->rand[l];
-        uint64_t z = seed ^ (uint64_t)e->id << 56 ^ (uint64_t)l << 40;
-        *r = (rand_lane){.lfsr = (uint32_t)mix(&z) | 1, .rounding = (uint32_t)mix(&z) | 1};
-        for (unsigned k = 0; k < STATE_WORDS; k++)
-            r->xorwow[k] = (uint32_t)mix(&z) | 1;
-        for (unsigned k = 0; k < 2; k++)
-            r->pcg[k] = (uint32_t)mix(&z);
-        for (unsigned k = 0; k < 6; k++)
-            r->philox[k] = (uint32_t)mix(&z);
-        for (unsigned k = 0; e->seed && k < 16; k++)
-            e->seed[k][l] = (uint32_t)mix(&z) | 1;
-    }
+    rand_lane *r = lane_of(e, lane);
+    return lfsr_next(e->seed ? &e->seed[0][lane] : &r->rounding);
 }
 
 /* ---- numbers ---- */
@@ -236,13 +261,13 @@ exec_dropout(cps_sim *s, engine *e, insn *i)
     return true;
 }
 
-/* ---- states ---- */
+/* ---- states as words ---- */
 
 /* The words of a generator in lane `lane`: how many, and where. */
 static uint32_t *
 state_of(engine *e, unsigned lane, unsigned generator, unsigned *words)
 {
-    rand_lane *r = &e->rand[lane];
+    rand_lane *r = lane_of(e, lane);
     *words = generator == CPS_RAND_SRC_XORWOW   ? XORWOW_WORDS * xorwow_states(e)
              : generator == CPS_RAND_SRC_PHILOX ? PHILOX_WORDS
                                                 : 1;
@@ -300,7 +325,7 @@ exec_rand_set(cps_sim *s, engine *e, insn *i)
     unsigned words;
     for (unsigned p = 0; p < i->rows; p++) {
         uint32_t *x = state_of(e, p, i->fn, &words);
-        e->rand[p].turn = 0;
+        lane_of(e, p)->turn = 0;
         if (i->cmd == CPS_RAND_STATE_UPDATE_SRC_TENSOR) {
             load_raw(s, &i->op[0], p, x);
             continue;

@@ -99,6 +99,7 @@ prep_pe_seed(cps_sim *s, insn *i)
 bool
 exec_pe_seed(cps_sim *s, engine *e, insn *i)
 {
+    rand_need(e);
     for (unsigned p = 0; p < SEED_ROWS; p++) {
         if (i->cmd == CPS_PE_SEED_MODE_LOAD)
             load_raw(s, &i->op[0], p, e->seed[p]);
