@@ -114,6 +114,11 @@ keep_memory(void)
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
     mallopt(M_TOP_PAD, 16 << 20); // room for huge pages; what is not touched costs nothing
 #ifdef MADV_HUGEPAGE
+    // A little in pages of 4 KiB, which is all that a hit needs, and then whole huge ones at once.
+    const uintptr_t huge = 2 << 20, small = 256 << 10;
+    uintptr_t end = (uintptr_t)sbrk(0);
+    if (end != (uintptr_t)-1)
+        sbrk((intptr_t)((end + small + huge - 1) / huge * huge - small - end));
     void *first = malloc(1);
     uintptr_t page = 4096, from = ((uintptr_t)first + page - 1) / page * page;
     madvise((void *)from, (16 << 20) - page, MADV_HUGEPAGE); // a wish

@@ -1,6 +1,6 @@
 /* The grammar of the kernel language: tokens in, syntax tree out (ast.h).
  *
- * LALR(1) without conflicts; precedence is declared for binary operators only. Several errors are
+ * LALR(1) without conflicts; precedence is declared for operators only. Several errors are
  * reported per run: a bad statement is skipped up to its `;`, its `}` or the end of the braces it
  * opened, a bad item up to the next word that begins one. Messages are made by syntax_error. */
 %code requires {
@@ -38,9 +38,17 @@ int cps_dsl_lex_raw(CPS_DSL_YYSTYPE *v, CPS_DSL_YYLTYPE *at, void *scanner);
     cps_ast_##cls *n = cps_new(p->arena, cps_ast_##cls);                                         \
     n->head.kind = (kind_);                                                                      \
     n->head.span = yyloc
+/* Values that are larger than a name stand as pointers on the parser's stack, which is copied with every reduction. */
+#define BOX(cls, ...) boxed(p->arena, &(cps_ast_##cls){__VA_ARGS__}, sizeof(cps_ast_##cls))
 #define PUSH(list, x) cps_vec_push(p->arena, &(list), (x))
 #define MARKS(v) ((cps_ast_marks){(v).n, (v).data})
 #define NONAME ((cps_ast_name){0, NULL, CPS_NOSPAN})
+
+static void *
+boxed(cps_arena *a, const void *value, size_t n)
+{
+    return memcpy(cps_arena_raw(a, n), value, n);
+}
 }
 
 %union {
@@ -56,29 +64,29 @@ int cps_dsl_lex_raw(CPS_DSL_YYSTYPE *v, CPS_DSL_YYLTYPE *at, void *scanner);
     cps_vname names;
     cps_ast_dim dim;
     cps_vdim dims;
-    cps_ast_mark mark;
+    cps_ast_mark *mark;
     cps_vmark marks;
-    cps_ast_sub sub;
+    cps_ast_sub *sub;
     cps_vsub subs;
-    cps_ast_arg arg;
+    cps_ast_arg *arg;
     cps_varg args;
-    cps_ast_bind bind;
+    cps_ast_bind *bind;
     cps_vbind binds;
-    cps_ast_pair pair;
+    cps_ast_pair *pair;
     cps_vpair pairs;
     cps_ast_case case_;
     cps_vcase cases;
     cps_ast_order order;
     cps_vorder orders;
-    cps_ast_operand operand;
+    cps_ast_operand *operand;
     cps_voperand operands;
-    cps_ast_attr attr;
+    cps_ast_attr *attr;
     cps_vattr attrs;
-    cps_ast_dimdef dimdef;
+    cps_ast_dimdef *dimdef;
     cps_vdimdef dimdefs;
-    cps_ast_fnparam fnparam;
+    cps_ast_fnparam *fnparam;
     cps_vfnparam fnparams;
-    cps_ast_enumerator enumerator;
+    cps_ast_enumerator *enumerator;
     cps_venumerator enumerators;
     cps_ast_clause *clause;
     const cps_ast_item *item;
@@ -112,6 +120,7 @@ int cps_dsl_lex_raw(CPS_DSL_YYSTYPE *v, CPS_DSL_YYLTYPE *at, void *scanner);
 %left "<<" ">>"
 %left '+' '-'
 %left '*' '/' '%' '@'
+%precedence SIGN
 
 %type <item> item op leaf fn enum
 %type <enumerator> enumerator
@@ -144,7 +153,7 @@ int cps_dsl_lex_raw(CPS_DSL_YYSTYPE *v, CPS_DSL_YYLTYPE *at, void *scanner);
 %type <order> layout
 %type <orders> layouts
 %type <exprs> exprs
-%type <expr> expr choice binary unary postfix primary opttype optexpr
+%type <expr> expr choice binary postfix opttype optexpr
 %type <sub> sub
 %type <subs> subs
 %type <arg> arg
@@ -199,12 +208,12 @@ enum:
     }
   ;
 enumerators:
-    enumerator { $$ = (cps_venumerator){0}; PUSH($$, $1); }
-  | enumerators ',' enumerator { $$ = $1; PUSH($$, $3); }
+    enumerator { $$ = (cps_venumerator){0}; PUSH($$, *$1); }
+  | enumerators ',' enumerator { $$ = $1; PUSH($$, *$3); }
   ;
 enumerator:
-    T_NAME { $$ = (cps_ast_enumerator){$1, NULL}; }
-  | T_NAME '=' expr { $$ = (cps_ast_enumerator){$1, $3}; }
+    T_NAME { $$ = BOX(enumerator, $1, NULL); }
+  | T_NAME '=' expr { $$ = BOX(enumerator, $1, $3); }
   ;
 optcomma: %empty | ',' ;
 
@@ -228,12 +237,12 @@ op:
   ;
 opkind: "op" { $$ = false; } | "block" { $$ = true; } ;
 operands:
-    operand { $$ = (cps_voperand){0}; PUSH($$, $1); }
-  | operands ',' operand { $$ = $1; PUSH($$, $3); }
+    operand { $$ = (cps_voperand){0}; PUSH($$, *$1); }
+  | operands ',' operand { $$ = $1; PUSH($$, *$3); }
   ;
 operand:
     optinout T_NAME optq '[' exprs ']' opttype {
-        $$ = (cps_ast_operand){$T_NAME, $optinout, $optq, $exprs.n, $exprs.data, $opttype, @$};
+        $$ = BOX(operand, $T_NAME, $optinout, $optq, $exprs.n, $exprs.data, $opttype, @$);
     }
   ;
 optinout: %empty { $$ = false; } | "inout" { $$ = true; } ;
@@ -241,28 +250,28 @@ optq: %empty { $$ = false; } | '?' { $$ = true; } ;
 opttype: %empty { $$ = NULL; } | ':' expr { $$ = $2; } ;
 optattrs: %empty { $$ = (cps_vattr){0}; } | ';' attrs { $$ = $2; } ;
 attrs:
-    attr { $$ = (cps_vattr){0}; PUSH($$, $1); }
-  | attrs ',' attr { $$ = $1; PUSH($$, $3); }
+    attr { $$ = (cps_vattr){0}; PUSH($$, *$1); }
+  | attrs ',' attr { $$ = $1; PUSH($$, *$3); }
   ;
 attr:
-    T_NAME ':' expr { $$ = (cps_ast_attr){$1, $3, NULL, @$}; }
-  | T_NAME ':' expr[type] '=' expr[dflt] { $$ = (cps_ast_attr){$1, $type, $dflt, @$}; }
+    T_NAME ':' expr { $$ = BOX(attr, $1, $3, NULL, @$); }
+  | T_NAME ':' expr[type] '=' expr[dflt] { $$ = BOX(attr, $1, $type, $dflt, @$); }
   ;
 results:
-    result { $$ = (cps_voperand){0}; PUSH($$, $1); }
-  | results ',' result { $$ = $1; PUSH($$, $3); }
+    result { $$ = (cps_voperand){0}; PUSH($$, *$1); }
+  | results ',' result { $$ = $1; PUSH($$, *$3); }
   ;
 result:
     T_NAME '[' exprs ']' opttype {
-        $$ = (cps_ast_operand){$T_NAME, false, false, $exprs.n, $exprs.data, $opttype, @$};
+        $$ = BOX(operand, $T_NAME, false, false, $exprs.n, $exprs.data, $opttype, @$);
     }
   ;
 optdims: %empty { $$ = (cps_vdimdef){0}; } | "where" dimdefs { $$ = $2; } ;
 dimdefs:
-    dimdef { $$ = (cps_vdimdef){0}; PUSH($$, $1); }
-  | dimdefs ',' dimdef { $$ = $1; PUSH($$, $3); }
+    dimdef { $$ = (cps_vdimdef){0}; PUSH($$, *$1); }
+  | dimdefs ',' dimdef { $$ = $1; PUSH($$, *$3); }
   ;
-dimdef: T_NAME '=' expr { $$ = (cps_ast_dimdef){$1, $3}; } ;
+dimdef: T_NAME '=' expr { $$ = BOX(dimdef, $1, $3); } ;
 
 leaf:
     "leaf" T_NAME[name] "for" T_NAME[op] "on" names body {
@@ -288,12 +297,12 @@ fn:
   ;
 optparams: %empty { $$ = (cps_vfnparam){0}; } | params ;
 params:
-    fparam { $$ = (cps_vfnparam){0}; PUSH($$, $1); }
-  | params ',' fparam { $$ = $1; PUSH($$, $3); }
+    fparam { $$ = (cps_vfnparam){0}; PUSH($$, *$1); }
+  | params ',' fparam { $$ = $1; PUSH($$, *$3); }
   ;
 fparam:
-    T_NAME { $$ = (cps_ast_fnparam){$1, NULL}; }
-  | T_NAME '=' expr { $$ = (cps_ast_fnparam){$1, $3}; }
+    T_NAME { $$ = BOX(fnparam, $1, NULL); }
+  | T_NAME '=' expr { $$ = BOX(fnparam, $1, $3); }
   ;
 names:
     T_NAME { $$ = (cps_vname){0}; PUSH($$, $1); }
@@ -455,40 +464,40 @@ dim:
   ;
 marks:
     %empty { $$ = (cps_vmark){0}; }
-  | marks mark { $$ = $1; PUSH($$, $2); }
+  | marks mark { $$ = $1; PUSH($$, *$2); }
   ;
 mark:
     T_NAME { cps_check_mark(p, $T_NAME); } expr {
         p->unknown_mark = false;
-        $$ = (cps_ast_mark){CPS_MARK_WORD, $T_NAME, $expr, @$};
+        $$ = BOX(mark, CPS_MARK_WORD, $T_NAME, $expr, @$);
     }
   | "priority" expr {
         cps_sym sym = cps_sym_intern(p->syms, "priority");
         cps_ast_name name = {sym, cps_sym_name(p->syms, sym), @1};
-        $$ = (cps_ast_mark){CPS_MARK_WORD, name, $expr, @$};
+        $$ = BOX(mark, CPS_MARK_WORD, name, $expr, @$);
     }
-  | "on" T_NAME { $$ = (cps_ast_mark){CPS_MARK_ON, $T_NAME, NULL, @$}; }
-  | "reduce" T_NAME "into" postfix { $$ = (cps_ast_mark){CPS_MARK_INTO, $2, $4, @$}; }
-  | "reduce" T_NAME "onto" postfix { $$ = (cps_ast_mark){CPS_MARK_ONTO, $2, $4, @$}; }
+  | "on" T_NAME { $$ = BOX(mark, CPS_MARK_ON, $T_NAME, NULL, @$); }
+  | "reduce" T_NAME "into" postfix { $$ = BOX(mark, CPS_MARK_INTO, $2, $4, @$); }
+  | "reduce" T_NAME "onto" postfix { $$ = BOX(mark, CPS_MARK_ONTO, $2, $4, @$); }
   ;
 binds:
-    bind { $$ = (cps_vbind){0}; PUSH($$, $1); }
-  | binds ',' bind { $$ = $1; PUSH($$, $3); }
+    bind { $$ = (cps_vbind){0}; PUSH($$, *$1); }
+  | binds ',' bind { $$ = $1; PUSH($$, *$3); }
   ;
 bind:
     T_NAME "in" expr hows {
         $$ = $hows;
-        $$.name = $T_NAME;
-        $$.range = $expr;
-        $$.span = @$;
+        $$->name = $T_NAME;
+        $$->range = $expr;
+        $$->span = @$;
     }
   ;
 hows:
-    %empty { $$ = (cps_ast_bind){0}; }
-  | hows "across" T_NAME { $$ = $1; $$.across = $3; }
-  | hows "pipelined" { $$ = $1; $$.pipelined = true; }
-  | hows "rolled" { $$ = $1; $$.rolled = true; }
-  | hows "unrolled" { $$ = $1; $$.unrolled = true; }
+    %empty { $$ = BOX(bind, 0); }
+  | hows "across" T_NAME { $$ = $1; $$->across = $3; }
+  | hows "pipelined" { $$ = $1; $$->pipelined = true; }
+  | hows "rolled" { $$ = $1; $$->rolled = true; }
+  | hows "unrolled" { $$ = $1; $$->unrolled = true; }
   ;
 clause:
     "where" expr ';' {
@@ -538,15 +547,15 @@ clause:
     }
   ;
 pairs:
-    pair { $$ = (cps_vpair){0}; PUSH($$, $1); }
-  | pairs ',' pair { $$ = $1; PUSH($$, $3); }
+    pair { $$ = (cps_vpair){0}; PUSH($$, *$1); }
+  | pairs ',' pair { $$ = $1; PUSH($$, *$3); }
   ;
 pair:
-    T_NAME ':' expr { $$ = (cps_ast_pair){$1, $3, @$}; }
+    T_NAME ':' expr { $$ = BOX(pair, $1, $3, @$); }
   | space ':' expr {
         const char *text = cps_ast_space_text[$space.id];
         cps_sym sym = cps_sym_intern(p->syms, text);
-        $$ = (cps_ast_pair){{sym, text, $space.span}, $expr, @$};
+        $$ = BOX(pair, {sym, text, $space.span}, $expr, @$);
     }
   ;
 cases:
@@ -576,7 +585,9 @@ choice:
   | binary '?' expr[yes] ':' choice[no] { $$ = cps_make_cond(p, @$, $binary, $yes, $no); }
   ;
 binary:
-    unary
+    postfix
+  | '-' binary[a] %prec SIGN { $$ = cps_make_unary(p, @$, CPS_UN_NEG, $a); }
+  | '!' binary[a] %prec SIGN { $$ = cps_make_unary(p, @$, CPS_UN_NOT, $a); }
   | binary "||" binary { $$ = cps_make_binary(p, @$, CPS_BIN_OR, @2, $1, $3); }
   | binary "&&" binary { $$ = cps_make_binary(p, @$, CPS_BIN_AND, @2, $1, $3); }
   | binary '<' binary { $$ = cps_make_binary(p, @$, CPS_BIN_LT, @2, $1, $3); }
@@ -597,20 +608,12 @@ binary:
   | binary '%' binary { $$ = cps_make_binary(p, @$, CPS_BIN_MOD, @2, $1, $3); }
   | binary '@' binary { $$ = cps_make_binary(p, @$, CPS_BIN_MATMUL, @2, $1, $3); }
   ;
-unary:
-    postfix
-  | '-' unary[a] { $$ = cps_make_unary(p, @$, CPS_UN_NEG, $a); }
-  | '!' unary[a] { $$ = cps_make_unary(p, @$, CPS_UN_NOT, $a); }
-  ;
 postfix:
-    primary
-  | postfix[a] '[' subs ']' { $$ = cps_make_index(p, @$, $a, $subs); }
+    postfix[a] '[' subs ']' { $$ = cps_make_index(p, @$, $a, $subs); }
   | postfix[a] '(' args ')' { $$ = cps_make_call(p, @$, $a, $args); }
   | postfix[a] '.' T_NAME { $$ = cps_make_member(p, @$, $a, $T_NAME); }
   | postfix[a] '\'' { $$ = cps_make_transpose(p, @$, $a); }
-  ;
-primary:
-    T_NAME { $$ = cps_make_ref(p, @$, $1); }
+  | T_NAME { $$ = cps_make_ref(p, @$, $1); }
   | space '.' T_NAME { $$ = cps_make_spaceref(p, @$, $space.id, $T_NAME); }
   | T_INT { $$ = cps_make_int(p, @$, $1); }
   | T_FLOAT { $$ = cps_make_float(p, @$, $1); }
@@ -630,26 +633,26 @@ primary:
   | '{' exprs '}' { $$ = cps_make_seq(p, @$, CPS_EX_SET, $exprs); }
   ;
 subs:
-    sub { $$ = (cps_vsub){0}; PUSH($$, $1); }
-  | subs ',' sub { $$ = $1; PUSH($$, $3); }
+    sub { $$ = (cps_vsub){0}; PUSH($$, *$1); }
+  | subs ',' sub { $$ = $1; PUSH($$, *$3); }
   ;
 sub:
-    expr { $$ = (cps_ast_sub){@$, false, $1, NULL, NULL}; }
-  | optexpr[lo] ':' optexpr[hi] { $$ = (cps_ast_sub){@$, true, $lo, $hi, NULL}; }
-  | optexpr[lo] ':' optexpr[hi] ':' expr[step] { $$ = (cps_ast_sub){@$, true, $lo, $hi, $step}; }
+    expr { $$ = BOX(sub, @$, false, $1, NULL, NULL); }
+  | optexpr[lo] ':' optexpr[hi] { $$ = BOX(sub, @$, true, $lo, $hi, NULL); }
+  | optexpr[lo] ':' optexpr[hi] ':' expr[step] { $$ = BOX(sub, @$, true, $lo, $hi, $step); }
   ;
 optexpr: %empty { $$ = NULL; } | expr ;
 args: %empty { $$ = (cps_varg){0}; } | arglist ;
 arglist:
-    arg { $$ = (cps_varg){0}; PUSH($$, $1); }
-  | arglist ',' arg { $$ = $1; PUSH($$, $3); }
+    arg { $$ = (cps_varg){0}; PUSH($$, *$1); }
+  | arglist ',' arg { $$ = $1; PUSH($$, *$3); }
   ;
 arg:
-    expr { $$ = (cps_ast_arg){NONAME, $1, @$}; }
-  | T_NAME ':' expr { $$ = (cps_ast_arg){$1, $3, @$}; }
+    expr { $$ = BOX(arg, NONAME, $1, @$); }
+  | T_NAME ':' expr { $$ = BOX(arg, $1, $3, @$); }
   | "op"[word] ':' expr { // an operand of some intrinsics has the name of the reserved word
         cps_sym sym = cps_sym_intern(p->syms, "op");
-        $$ = (cps_ast_arg){{sym, "op", @word}, $expr, @$};
+        $$ = BOX(arg, {sym, "op", @word}, $expr, @$);
     }
   ;
 

@@ -9,6 +9,12 @@ enum {
     CPS_DSL_MAX_DEPTH = 1000 /* of an expression tree: readers recurse */
 };
 
+enum {
+    CPS_DSL_WORDS = 0
+#define CPS_DSL_KEYWORD(text, token) +1
+#include "frontend/dsl/keyword.def"
+};
+
 typedef struct cps_dsl_parser {
     cps_arena *arena;
     cps_symtab *syms;
@@ -23,6 +29,8 @@ typedef struct cps_dsl_parser {
     bool unknown_mark; /* reported; the syntax error it causes is not */
     bool skipping;   /* between a syntax error and its `;` or `}` */
     bool skip_paren; /* the token in error was a `(` */
+    uint8_t word[128]; /* reserved words by first letter: row of keyword.def + 1, and the next such row */
+    uint8_t next_word[CPS_DSL_WORDS];
 } cps_dsl_parser;
 
 /* Grammar values: growable lists in the arena. */
