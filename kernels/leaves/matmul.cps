@@ -81,6 +81,126 @@ fn by_queue(to, from, q) {
     if (q == 0) { to <- from on sp; } else { if (q == 1) { to <- from on act; } else { to <- from on pool; } }
 }
 
+// Strips that a turn of a hardware loop over `strips` of them takes, each of `cycles` of PE; 0: all of them are unrolled. All engines
+// meet around a turn, the last rows are stored and the first ones brought meanwhile: some 6 us, which a turn must be long enough
+// for. Nor is a loop worth it where the kernel is short, or the loop has one turn. Where POOL makes the descriptors of moving rows
+// (trn1) a turn costs five times that.
+fn turn_of(strips, cycles, products) {
+    for n in [1, 2, 4] {
+        if (target.gen > 2 && products >= 4096 && n * cycles >= 960000 && strips >= 2 * n) { return n; }
+    }
+    return 0;
+}
+
+fn turn_cycles(turn) { return turn > 0 ? 13000 : 0; }           // that a turn costs
+
+enum Other { none = 0, plus, times }
+
+// Rows mb of y: a strip of x, turned, against all of w. Its first `fine` rows of w, and columns of x, come a tile at a time, so that the
+// first products need not wait for a group. `bring`: w is not on chip yet; `held` may have its first rows, `wk` all of them. `with`:
+// what is added to the rows, or they are multiplied by, or nothing. What may be absent comes with a word on whether it is there.
+// `last`: nothing follows, and the last rows leave in two parts, so that there is less to wait for.
+fn strip(y, x, w, mb, act, ones, bias, with, bring, wk, held, fine, last, sizes) {
+    let (MB, WB, OB, XB, KB, NT, side, slots, few, direct) = sizes;
+    let (K, N) = (w.shape[0], w.shape[1]);
+    let NB = min(side * NT, N);
+    let (biased, all_bias) = bias;
+    let (how, other) = with;
+    let (keeps, all_w) = wk;
+    let (holds, first_w) = held;
+    sbuf xt[K by 128, mb]: x.dtype bufs slots;                  // [128, ceil(K/128), mb]: K folded on the partitions
+    if (few) {
+        if (K % 128 == 0 && K <= 128 * 128) {
+            turn_pieces(xt, x, K);
+        } else {
+            sbuf rows[mb, K] bufs 1 <- x[mb, :];
+            turn(xt, rows, mb, 0..K);
+        }
+    }
+    for nb in tiles(N, NB) {
+        let edge = last && nb.last;
+        psum acc[min(mb.size, 128), ceil_div(mb.size, 128), side, 512]: fp32 bufs (direct ? 8 : 6) / (MB * side);
+        for kb in tiles(K, KB * 128) {
+            let here = holds && nb.first && kb.first;
+            if (here) { let wt = first_w; } else if (keeps) { let wt = all_w; } else { sbuf ws[kb by 128, nb]: w.dtype bufs WB; let wt = ws; }
+            if (nb.first && kb.start < fine) {
+                for k in tiles(kb, 128) {
+                    if (!few) { load_strip(xt, x, mb, k, XB); }
+                    if (bring && !here) { wt[k, nb] <- w[k, nb]; }
+                    for m in tiles(mb, 128), n in tiles(nb, NT) {
+                        acc[0:m.size, m.index, n.index, 0:n.size] += xt[k, m]' @ wt[k, n];
+                    }
+                }
+            } else {
+                if (nb.first) { load_strip(xt, x, mb, kb, XB); }
+                if (bring && !here) { wt[kb, nb] <- w[kb, nb]; }
+                for m in tiles(mb, 128), n in tiles(nb, NT), k in tiles(kb, 128) {
+                    acc[0:m.size, m.index, n.index, 0:n.size] += xt[k, m]' @ wt[k, n];
+                }
+            }
+        }
+        if (biased) {
+            sbuf b[1, nb] bufs 2 <- all_bias[nb];
+            for m in tiles(mb, 128), n in tiles(nb, NT) { acc[0:m.size, m.index, n.index, 0:n.size] += ones[:, 0:m.size]' @ b[:, n]; }
+        }
+        for m in tiles(mb, 128) {
+            sbuf o[m, nb]: y.dtype bufs OB;
+            if (how != Other.none) { sbuf r[m, nb] bufs 2 <- other[m, nb]; }
+            for q in tiles(nb, ceil_div(side, 2) * NT) {
+                for n in tiles(q, NT) {
+                    let a = acc[0:m.size, m.index, n.start / NT % side, 0:n.size];
+                    if (how == Other.none) { o[m, n] = apply(act, a); }         // one instruction: ACT, or a copy when act is none
+                    else if (how == Other.times) { o[m, n] = r[m, n] * a; }     // DVE tensor_tensor, one operand in PSUM
+                    else if (act == Act.none) { o[m, n] = a + r[m, n]; }
+                    else { o[m, n] = apply(act, a) + r[m, n]; }                  // ACT activation, DVE tensor_tensor
+                }
+                if (edge && m.last) { y[m, q] <- o[m, q]; }
+            }
+            if (!(edge && m.last)) { y[m, nb] <- o; }
+        }
+    }
+}
+
+// All strips of this core: one after the other, or `turn` of them in a turn of a hardware loop. Before it comes one that brings w
+// where w stays (`keep`), behind it what is left. A loop keeps the first rows of w where they have room (`hold`): less to wait for in
+// each turn. `ends`: what comes first and last is cut finer.
+fn strips(y, x, w, act, ones, bias, with, keep, turn, hold, ends, sizes) {
+    let (MB, WB, OB, XB, KB, NT, side, slots, few, direct) = sizes;
+    let (M, K, N) = (x.shape[0], x.shape[1], w.shape[1]);
+    let R = MB * 128;
+    let no = (false, 0);
+    if (keep) { sbuf wk[K by 128, N]: w.dtype; let kept = (true, wk); } else { let kept = no; }
+    if (turn == 0) {
+        for mb in tiles(M, R) across cores {
+            strip(y, x, w, mb, act, ones, bias, with, mb.first || !keep, kept, no, ends && mb.first ? K : 0, ends && mb.last, sizes);
+        }
+        return;
+    }
+    let mine = share(range(ceil_div(M, R)), core, cores);
+    let first = mine.start + (keep ? 1 : 0);
+    let turns = max(0, min(mine.end, M / R) - first) / turn;
+    for mb in tiles(mine.start * R..first * R, R) { strip(y, x, w, mb, act, ones, bias, with, true, kept, no, K, true, sizes); }
+    if (turns > 0) {
+        if (hold) {
+            let rows = 0..min(K, KB * 128);
+            sbuf head[rows by 128, min(N, side * NT)]: w.dtype <- w[rows, 0:min(N, side * NT)];
+            let held = (true, head);
+        } else { let held = no; }
+        loop t in 0..turns {
+            reg at: i32 = t * (turn * R) + first * R;
+            let (how, other) = with;
+            let part = how == Other.none ? with : (how, other[ds(at, turn * R), :]);
+            let (ys, xs) = (y[ds(at, turn * R), :], x[ds(at, turn * R), :]);
+            for s in tiles(turn * R, R) {
+                strip(ys, xs, w, s, act, ones, bias, part, !keep, kept, held, s.first ? KB * 128 : 0, s.last, sizes);
+            }
+        }
+    }
+    for mb in tiles((first + turns * turn) * R..min(mine.end * R, M), R) {
+        strip(y, x, w, mb, act, ones, bias, with, !keep, kept, no, mb.first ? KB * 128 : 0, mb.last, sizes);
+    }
+}
+
 // All of PSUM accumulates: MB row tiles of x meet w in rows as wide as the other banks allow. So w streams past in long
 // rows, slower than memory can give it, x is read once, and w too where all of it has room; the banks end one after the other.
 leaf matmul_banks for matmul on trn1, trn2, trn3 {
@@ -93,11 +213,15 @@ leaf matmul_banks for matmul on trn1, trn2, trn3 {
     param MB in {1, 2, 3, 4} = wide;                            // row tiles of a strip
     param WB in {2, 3, 4, 6} = 4;                               // loads of w in flight
     param OB in {3, 4} = 3;                                     // finished rows on their way out
-    let NT = min(N, round_up(ceil_div(N, ceil_div(N, 512)), 2));    // equal columns: a narrow last tile would cost as much
+    // A moving transfer goes in elements that divide a row and the piece of it: these must not be short.
+    let even = N * bytes(y.dtype) % 512 == 0 && (x.inner == 0 ? M * size % 512 == 0 : direct || K * size % 512 == 0);
+    param turn in {0, 1, 2, 4} = even ? turn_of(M / (MB * 128) / cores, MB * K * N / 128 * target.pe_passes(x.dtype), M / 128 / cores * (K / 128) * (N / 512)) : 0;   // strips of a turn of a hardware loop; 0: none
+    let NT = turn > 0 ? min(N, 512) : min(N, round_up(ceil_div(N, ceil_div(N, 512)), 2));   // equal columns: a narrow last tile would cost as much
     let side = min((direct ? 8 : 6) / MB, ceil_div(N, NT));     // banks of a row tile; two serve transposes
     let NB = min(side * NT, N);
     let KB = max(1, (M <= 128 ? 2 : 8) / size);                 // k tiles of a load: about 1 MiB
     let folds = ceil_div(K, 128);
+    let slots = turn == 1 ? 1 : 2;                              // of a strip: between turns nothing is loaded ahead
     let fixed = 2 * folds * min(MB * 128, M) * size + (OB + 2) * NB * bytes(y.dtype) + (few ? K : 0) * size + 2048;
     let slot = few || direct ? 0 : KB * 128 * size;
     let room = sbuf.partition - fixed - 4 * slot;               // a fourth must not take the room of w
@@ -105,66 +229,18 @@ leaf matmul_banks for matmul on trn1, trn2, trn3 {
     let rest = fixed + XB * slot;
     let keep = M > MB * 128 && rest + folds * N * size <= sbuf.partition;   // w stays on chip
     where rest + (keep ? folds * N : WB * KB * NB) * size <= sbuf.partition : "two strips of 128*MB rows of x must fit one partition beside w";
+    where turn == 0 || !few && M / (MB * 128) / cores >= turn + (keep ? 1 : 0) : "a loop needs the strips of a turn";
+    let hold = turn > 0 && !keep && rest + (WB + 1) * KB * NB * size <= sbuf.partition + (turn == 1 ? folds * MB * 128 * size : 0);
 
-    cost pe: M * N * K / (128 * 128) * target.pe_passes(x.dtype),
+    cost pe: M * N * K / (128 * 128) * target.pe_passes(x.dtype) + M / (MB * 128) / max(turn, 1) * turn_cycles(turn),
          hbm: bytes(x) + bytes(w) * (keep ? 1 : ceil_div(M, MB * 128)) + bytes(y);
     tolerance x.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
     cases (M: 512, K: 512, N: 512), (M: 1, K: 128, N: 1), (M: 129, K: 257, N: 513), (M: 130, K: 140, N: 100, with: "bias residual", act: Act.gelu),
           (M: 5, K: 3, N: 600, with: "residual", dtype: fp32), (M: 1, K: 1024, N: 512, with: "bias", dtype: fp16, act: Act.silu), (M: 1000, K: 300, N: 1037);
 
-    if (present(bias)) { sbuf ones[1, 128]: bias.dtype = 1.0; }
-    if (keep) { sbuf wk[K by 128, N]: w.dtype; }
-    for mb in tiles(M, MB * 128) across cores {
-        sbuf xt[K by 128, mb]: x.dtype bufs 2;                  // [128, ceil(K/128), mb]: K folded on the partitions
-        if (few) {
-            if (K % 128 == 0 && folds <= 128) {
-                turn_pieces(xt, x, K);
-            } else {
-                sbuf rows[mb, K] bufs 1 <- x[mb, :];
-                turn(xt, rows, mb, 0..K);
-            }
-        }
-        for nb in tiles(N, NB) {
-            let edge = mb.last && nb.last;
-            psum acc[min(M, 128), ceil_div(mb.size, 128), side, 512]: fp32 bufs (direct ? 8 : 6) / (MB * side);
-            for kb in tiles(K, KB * 128) {
-                if (!keep) { sbuf ws[kb by 128, nb]: w.dtype bufs WB; let wt = ws; } else { let wt = wk; }
-                if (mb.first && nb.first) {              // the first products wait for a tile each, not for a group
-                    for k in tiles(kb, 128) {
-                        if (!few) { load_strip(xt, x, mb, k, XB); }
-                        wt[k, nb] <- w[k, nb];
-                        for m in tiles(mb, 128), n in tiles(nb, NT) {
-                            acc[0:m.size, m.index, n.index, 0:n.size] += xt[k, m]' @ wt[k, n];
-                        }
-                    }
-                } else {
-                    if (nb.first) { load_strip(xt, x, mb, kb, XB); }
-                    if (mb.first || !keep) { wt[kb, nb] <- w[kb, nb]; }
-                    for m in tiles(mb, 128), n in tiles(nb, NT), k in tiles(kb, 128) {
-                        acc[0:m.size, m.index, n.index, 0:n.size] += xt[k, m]' @ wt[k, n];
-                    }
-                }
-            }
-            if (present(bias)) {
-                sbuf b[1, nb] bufs 2 <- bias[nb];
-                for m in tiles(mb, 128), n in tiles(nb, NT) { acc[0:m.size, m.index, n.index, 0:n.size] += ones[:, 0:m.size]' @ b[:, n]; }
-            }
-            for m in tiles(mb, 128) {
-                sbuf o[m, nb]: y.dtype bufs OB;
-                if (present(residual)) { sbuf r[m, nb] bufs 2 <- residual[m, nb]; }
-                for q in tiles(nb, ceil_div(side, 2) * NT) {
-                    for n in tiles(q, NT) {
-                        let a = acc[0:m.size, m.index, n.start / NT % side, 0:n.size];
-                        if (!present(residual)) { o[m, n] = apply(act, a); }     // one instruction: ACT, or a copy when act is none
-                        else if (act == Act.none) { o[m, n] = a + r[m, n]; }
-                        else { o[m, n] = apply(act, a) + r[m, n]; }              // ACT activation, DVE tensor_tensor
-                    }
-                    if (edge && m.last) { y[m, q] <- o[m, q]; } // the last rows in two parts: less to wait for at the end
-                }
-                if (!(edge && m.last)) { y[m, nb] <- o; }
-            }
-        }
-    }
+    if (present(bias)) { sbuf ones[1, 128]: bias.dtype = 1.0; let add = (true, bias); } else { let ones = 0; let add = (false, 0); }
+    let with = present(residual) ? (Other.plus, residual) : (Other.none, 0);
+    strips(y, x, w, act, ones, add, with, keep, turn, hold, true, (MB, WB, OB, XB, KB, NT, side, slots, few, direct));
 }
 
 // acc receives the products over rows `ks` of K for rows `m` and columns `n` of the result.
@@ -306,7 +382,7 @@ leaf matmul_stream for matmul on trn1, trn2, trn3 {
     where x.dtype in {bf16, fp16, fp32} && w.dtype == x.dtype : "x and w must share bf16, fp16 or fp32";
     param MB in 1..4 = 3;
     param KB in {2, 4, 8} = 8;
-    cost pe: M * N * K / (128 * 128) * target.pe_passes(x.dtype),
+    cost pe: M * N * K / (128 * 128) * 1.1 * target.pe_passes(x.dtype),     // a tenth: x comes again and again, and PE waits
          hbm: bytes(x) * ceil_div(N, 512) + bytes(w) * ceil_div(M, MB * 128) + bytes(y);
     tolerance x.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
     cases (M: 130, K: 1100, N: 520, with: "bias", act: Act.relu), (M: 3, K: 140, N: 7, dtype: fp32, with: "residual");

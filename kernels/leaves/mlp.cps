@@ -114,40 +114,10 @@ leaf mlp_few for mlp on trn1, trn2, trn3 {
     }
 }
 
-// y = x w where a strip of MB row tiles of x, turned, stands on chip and w streams past in rows of NB columns, as
-// matmul_banks does it for many rows; `gated`: times the elements of `gate`.
-fn strips(y, x, w, act, MB, WB, S, gated, gate) {
-    let (M, K, N) = (x.shape[0], x.shape[1], w.shape[1]);
-    let (NB, KB) = (columns(MB, N, x.dtype), 8 / bytes(x.dtype));
-    for mb in tiles(M, MB * 128) across cores {
-        sbuf xt[K by 128, mb]: x.dtype bufs S;
-        for nb in tiles(N, NB) {
-            psum acc[128, ceil_div(mb.size, 128), NB / 512, 512]: fp32 bufs banks(x.dtype) * 512 / (MB * NB);
-            for kb in tiles(K, KB * 128) {
-                if (nb.first) { load_strip(xt, x, mb, kb); }
-                sbuf ws[kb by 128, nb]: w.dtype bufs WB <- w[kb, nb];
-                for m in tiles(mb, 128), n in tiles(nb, 512), k in tiles(kb, 128) {
-                    acc[0:m.size, m.index, n.index, 0:n.size] += xt[k, m]' @ ws[k, n];
-                }
-            }
-            for m in tiles(mb, 128) {
-                sbuf o[m, nb]: y.dtype bufs 3;
-                if (gated) { sbuf g[m, nb] bufs 2 <- gate[m, nb]; }
-                for n in tiles(nb, 512) {
-                    let a = acc[0:m.size, m.index, n.index, 0:n.size];
-                    if (gated) { o[m, n] = g[m, n] * a; }       // DVE tensor_tensor, one operand in PSUM
-                    else { o[m, n] = apply(act, a); }           // ACT, or a copy
-                }
-                y[m, nb] <- o;
-            }
-        }
-    }
-}
-
 // PSUM banks that accumulate: rows that the PE turns need two.
 fn banks(t) { return bytes(t) == 2 && target.dma_transpose ? 8 : 6; }
 fn columns(MB, N, t) { return min(banks(t) / MB * 512, round_up(N, 512)); }
-// Bytes of a partition that `strips` holds.
+// Bytes of a partition that `product` holds.
 fn strips_bytes(M, K, N, MB, WB, S, t) {
     let NB = columns(MB, N, t);
     return S * ceil_div(K, 128) * min(MB * 128, M) * bytes(t) + (8 / bytes(t)) * WB * NB * bytes(t) + 5 * NB * bytes(t)
@@ -160,6 +130,21 @@ fn tall(M, K, N, t) {
     return strips_bytes(M, K, N, most, 3, 2, t) <= sbuf.partition ? most : strips_bytes(M, K, N, 2, 3, 1, t) <= sbuf.partition ? 2 : 1;
 }
 
+// Strips of a turn, where rows are even: a moving transfer goes in elements that divide a row and the piece of it.
+fn mlp_turn(M, K, N, MB, t) {
+    let even = N * bytes(t) % 512 == 0 && (bytes(t) == 2 || K * bytes(t) % 512 == 0);
+    return even ? turn_of(M / (MB * 128) / cores, MB * K * N / 128 * target.pe_passes(t), M / 128 / cores * (K / 128) * (N / 512)) : 0;
+}
+
+// y = x w, or its elements times those of a tensor, strip by strip as matmul_banks does it for many rows.
+fn product(y, x, w, act, with, MB, WB, S, turn) {
+    let (M, K, N, t) = (x.shape[0], x.shape[1], w.shape[1], x.dtype);
+    let side = columns(MB, N, t) / 512;
+    let KB = 8 / bytes(t);
+    let hold = strips_bytes(M, K, N, MB, WB + 1, turn == 1 ? 1 : S, t) <= sbuf.partition;
+    strips(y, x, w, act, 0, (false, 0), with, false, turn, hold, false, (MB, WB, 3, 3, KB, 512, side, turn == 1 ? 1 : S, false, banks(t) == 8));
+}
+
 // Many tokens: three products one after the other, the hidden activations in memory between them. They are read back while
 // the PE computes, and no weight waits for a block of tokens that has no room.
 leaf mlp_products for mlp on trn1, trn2, trn3 {
@@ -170,18 +155,22 @@ leaf mlp_products for mlp on trn1, trn2, trn3 {
     param MB in {1, 2, 3, 4} = tall(T, H, I, x.dtype);          // row tiles of a strip of the first products
     param MD in {1, 2, 3, 4} = tall(T, I, H, x.dtype);          // and of the last
     param WB in {2, 3, 4} = 3;                                  // loads of weights in flight
+    param turn in {0, 1, 2, 4} = mlp_turn(T, H, I, MB, x.dtype);        // strips of a turn of a hardware loop; 0: no loop
+    param last_turn in {0, 1, 2, 4} = mlp_turn(T, I, H, MD, x.dtype);
+    where max(turn * MB, last_turn * MD) * 128 * cores <= T : "a loop needs the strips of a turn";
     let SB = strips_bytes(T, H, I, MB, WB, 2, x.dtype) <= sbuf.partition ? 2 : 1;
     let SD = strips_bytes(T, I, H, MD, WB, 2, x.dtype) <= sbuf.partition ? 2 : 1;
     where strips_bytes(T, H, I, MB, WB, SB, x.dtype) <= sbuf.partition : "a strip of 128*MB rows of x must fit one partition";
     where strips_bytes(T, I, H, MD, WB, SD, x.dtype) <= sbuf.partition : "a strip of 128*MD hidden rows must fit one partition";
-    cost pe: T * 3 * H * I / (128 * 128) * target.pe_passes(x.dtype) + 3 * 16384,
+    cost pe: T * 3 * H * I / (128 * 128) * target.pe_passes(x.dtype) + 3 * 16384 + T / (MB * 128) / max(turn, 1) * 2 * turn_cycles(turn)
+             + T / (MD * 128) / max(last_turn, 1) * turn_cycles(last_turn),
          hbm: 2 * bytes(x) + bytes(y) + 4 * T * I * size + ceil_div(T, MB * 128) * (bytes(w_gate) + bytes(w_up)) + ceil_div(T, MD * 128) * bytes(w_down);
     tolerance x.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
     cases (T: 130, H: 200, I: 136), (T: 520, H: 130, I: 700, dtype: fp32), (T: 300, H: 640, I: 1100, act: Act.gelu), (T: 513, H: 129, I: 1, dtype: fp16);
 
     hbm g[T, I]: x.dtype;
     hbm h[T, I]: x.dtype;
-    strips(g, x, w_gate, act, MB, WB, SB, false, 0);
-    strips(h, x, w_up, Act.none, MB, WB, SB, true, g);
-    strips(y, h, w_down, Act.none, MD, WB, SD, false, 0);
+    product(g, x, w_gate, act, (Other.none, 0), MB, WB, SB, turn);
+    product(h, x, w_up, Act.none, (Other.times, g), MB, WB, SB, turn);
+    product(y, h, w_down, Act.none, (Other.none, 0), MD, WB, SD, last_turn);
 }
