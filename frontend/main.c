@@ -112,7 +112,8 @@ keep_memory(void)
 {
     mallopt(M_MMAP_THRESHOLD, 16 << 20); // blocks of arenas are smaller, and many vectors
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
-    mallopt(M_TOP_PAD, 16 << 20); // room for huge pages; what is not touched costs nothing
+    const int room = 64 << 20; // what is not touched costs nothing
+    mallopt(M_TOP_PAD, room);
 #ifdef MADV_HUGEPAGE
     // A little in pages of 4 KiB, which is all that a hit needs, and then whole huge ones at once.
     const uintptr_t huge = 2 << 20, small = 256 << 10;
@@ -121,7 +122,7 @@ keep_memory(void)
         sbrk((intptr_t)((end + small + huge - 1) / huge * huge - small - end));
     void *first = malloc(1);
     uintptr_t page = 4096, from = ((uintptr_t)first + page - 1) / page * page;
-    madvise((void *)from, (16 << 20) - page, MADV_HUGEPAGE); // a wish
+    madvise((void *)from, (size_t)room - page, MADV_HUGEPAGE); // a wish
     free(first);
 #endif
 }
