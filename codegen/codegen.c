@@ -83,6 +83,8 @@ tile(cps_cg *g, const cps_tfunc *f)
     g->full = false;
     g->f = cps_tile_copy(g->arena, f);
     for (size_t i = 0; i < cps_countof(tile_passes); i++) {
+        if (tile_passes[i].run == cps_pass_check && g->o.checked)
+            continue;
         if (!tile_passes[i].run(g))
             return false;
         if (g->o.after && !g->o.after(g->o.ctx, tile_passes[i].name, g->f, g->d))
@@ -132,6 +134,7 @@ cps_codegen(cps_arena *a, const cps_tfunc *f, const cps_target *t, const cps_cod
     cps_cg g = {.arena = scratch, .keep = a, .t = t, .d = d};
     cps_mprog p = {0};
     g.costs = cps_new_array(scratch, cps_cost_seen, CPS_TOPS);
+    g.blank = cps_new_array(scratch, cps_bundle, CPS_INSNS);
     if (o)
         g.o = *o;
     bool ok = run(&g, f, &p);

@@ -10,6 +10,7 @@
 
 typedef struct cps_codegen_opts {
     bool verify;         /* check every bundle with cps_isa_verify; findings are diagnostics */
+    bool checked;        /* the program has passed cps_tile_verify as it is */
     bool keep_order;     /* issue in the order written: no scheduling */
     unsigned lookahead;  /* replays: order as a list scheduler that looks so many instructions
                             ahead and leaves stalls on an engine's own results; 0: ours */

@@ -43,11 +43,10 @@ cps_tile_cost(const cps_cg *g, const cps_tinst *x, cps_engine e, cps_cost *out)
                 in[n++] = v;
         }
     const cps_tview *a = n > 0 ? in[0] : o, *c = n > 1 ? in[1] : a;
-    cps_gen gen = g->t->gen;
     cps_bundle b;
     switch ((cps_top)x->op) {
     case CPS_T_MATMUL:
-        b = cps_isa_new(CPS_INSN_MATMUL, gen);
+        b = cps_cg_bundle(g, CPS_INSN_MATMUL);
         SET(S3D3_MM_in_dtype, tag(c));
         SET(S3D3_MM_fp32_mode, c->dtype == CPS_DT_FP32 ? CPS_PE_FP32MODE_LOW_HIGH : 0);
         SLOT(S3D3_MM_src, c);
@@ -55,9 +54,8 @@ cps_tile_cost(const cps_cg *g, const cps_tinst *x, cps_engine e, cps_cost *out)
         break;
     case CPS_T_TENSOR_TENSOR:
     case CPS_T_COPY_PRED:
-        b = cps_isa_new(x->op == CPS_T_COPY_PRED ? CPS_INSN_COPY_PREDICATED
-                                                 : CPS_INSN_TENSOR_TENSOR_ARITH,
-                        gen);
+        b = cps_cg_bundle(g, x->op == CPS_T_COPY_PRED ? CPS_INSN_COPY_PREDICATED
+                                                      : CPS_INSN_TENSOR_TENSOR_ARITH);
         SET(S3S3D3_TT_in0_in1_dtype, tag(a) | tag(c) << 4);
         SET(S3S3D3_TT_out_dtype, tag(o));
         SET(S3S3D3_TT_op, cps_tinst_get(x, CPS_TA_OP0, 0));
@@ -68,9 +66,8 @@ cps_tile_cost(const cps_cg *g, const cps_tinst *x, cps_engine e, cps_cost *out)
     case CPS_T_STT:
     case CPS_T_SCAN:
     case CPS_T_SELECT_REDUCE:
-        b = cps_isa_new(x->op == CPS_T_SCAN ? CPS_INSN_TENSOR_TENSOR_SCAN_ARITH
-                                            : CPS_INSN_SCALAR_TENSOR_TENSOR_ARITH,
-                        gen);
+        b = cps_cg_bundle(g, x->op == CPS_T_SCAN ? CPS_INSN_TENSOR_TENSOR_SCAN_ARITH
+                                                 : CPS_INSN_SCALAR_TENSOR_TENSOR_ARITH);
         SET(S2S2D2_STT_in0_in1_dtype, tag(a) | tag(c) << 4);
         SET(S2S2D2_STT_out_dtype, tag(o));
         SET(S2S2D2_STT_op0, cps_tinst_get(x, CPS_TA_OP0, 0));
@@ -81,30 +78,29 @@ cps_tile_cost(const cps_cg *g, const cps_tinst *x, cps_engine e, cps_cost *out)
         break;
     case CPS_T_TENSOR_SCALAR:
     case CPS_T_TS_REDUCE:
-        b = cps_isa_new(CPS_INSN_TENSOR_SCALAR_ARITH, gen);
+        b = cps_cg_bundle(g, CPS_INSN_TENSOR_SCALAR_ARITH);
         SET(S3D3_TS_in_dtype, tag(a));
         SET(S3D3_TS_out_dtype, tag(o));
         SLOT(S3D3_TS_src, a);
         SLOT(S3D3_TS_dst, o);
         break;
     case CPS_T_ACTIVATION:
-        b = cps_isa_new(CPS_INSN_ACTIVATE, gen);
+        b = cps_cg_bundle(g, CPS_INSN_ACTIVATE);
         SET(S3D3_AC_in_bias_dtype, tag(a));
         SET(S3D3_AC_out_dtype, tag(o));
         SLOT(S3D3_AC_src, a);
         SLOT(S3D3_AC_dst, o);
         break;
     case CPS_T_MEMSET:
-        b = cps_isa_new(CPS_INSN_MEMSET, gen);
+        b = cps_cg_bundle(g, CPS_INSN_MEMSET);
         SET(D4_MR_dtype, tag(o));
         SET(D4_MR_set_value, x->in[0].kind == CPS_TO_IMM && x->in[0].imm != 0);
         SLOT(D4_MR_dst, o);
         break;
     default:
-        b = cps_isa_new(x->op == CPS_T_TENSOR_REDUCE ? CPS_INSN_TENSOR_REDUCE_ARITH
-                        : a->dtype == o->dtype       ? CPS_INSN_COPY
-                                                     : CPS_INSN_CAST,
-                        gen);
+        b = cps_cg_bundle(g, x->op == CPS_T_TENSOR_REDUCE ? CPS_INSN_TENSOR_REDUCE_ARITH
+                             : a->dtype == o->dtype       ? CPS_INSN_COPY
+                                                          : CPS_INSN_CAST);
         SET(S4D4_TR_in_dtype, tag(a));
         SET(S4D4_TR_out_dtype, tag(o));
         SET(S4D4_TR_op, cps_tinst_get(x, CPS_TA_OP0, 0));

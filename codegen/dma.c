@@ -215,7 +215,7 @@ cps_sel_dma(cps_sel *s, const cps_tinst *x)
     uint8_t queue = queue_of(s, k.owner, src, dst, &k.id);
     k.queue = s->queues.data[queue].name;
     cps_vec_push(s->g->arena, &s->p->k->blocks, k);
-    cps_bundle b = cps_isa_new(CPS_INSN_PSEUDO_DMA_TRIGGER, s->g->t->gen);
+    cps_bundle b = cps_cg_bundle(s->g, CPS_INSN_PSEUDO_DMA_TRIGGER);
     put_name(&b, CPS_F_PSEUDO_DMA_TRIGGER_queue, k.queue);
     cps_isa_set(&b, CPS_F_PSEUDO_DMA_TRIGGER_block_id, k.id);
     cps_mop *m = cps_sel_op(s, CPS_M_DMA, k.owner, &b, x->loc);

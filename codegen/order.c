@@ -21,15 +21,16 @@
 #define GUESSES 4 /* of them, how many are judged before what they wait for has its time */
 
 typedef struct job {
+    // What those that wait for it look at, over and over: half of a line of the cache.
+    cps_ps ready;  // when all it waits for is visible; grows as those are placed
+    cps_ps guess;  // when it could start at best, as seen last: only ever later
+    cps_ps length; // until others see the result, at best
     uint32_t inst;
     uint8_t engine;
     bool dma, store, done;
     uint8_t ports; // bit per port that it takes
     cps_ps occupy; // the engine, or the queue of a transfer
-    cps_ps length; // until others see the result, at best
     cps_ps cross, self, bytes_ps;
-    cps_ps ready;       // when all it waits for is visible; grows as those are placed
-    cps_ps guess;       // when it could start at best, as seen last: only ever later
     cps_ps own;         // when results of its own engine are there (replays)
     uint32_t missing;   // dependences not placed yet
     uint32_t out, nout; // jobs that wait for it, in `outs`
@@ -43,6 +44,7 @@ typedef struct order {
     cps_deps *deps;
     job *jobs;
     uint32_t n;
+    cps_ps free[CPS_ENGINES]; // when each engine is
     cps_oplist ins;
     uint32_t *outs;
 } order;
@@ -310,7 +312,7 @@ earliest(const order *o, const lane *lanes, job *j)
             ins[i] = ins[--j->nin];
             continue;
         }
-        at = CPS_MAX(at, CPS_MAX(lanes[w->engine].free, CPS_MAX(w->ready, w->guess)) + w->length);
+        at = CPS_MAX(at, CPS_MAX(o->free[w->engine], CPS_MAX(w->ready, w->guess)) + w->length);
         i++;
     }
     return port_free(lanes, j, at);
@@ -425,7 +427,7 @@ place_job(order *o, lane *lanes, lane *l, cps_ps *pipe)
     job *j = &o->jobs[l->best];
     cps_ps visible;
     j->done = true;
-    l->free = when + (j->dma ? ns(t->sp_issue_ns) : j->occupy);
+    o->free[j->engine] = l->free = when + (j->dma ? ns(t->sp_issue_ns) : j->occupy);
     if (j->dma) {
         cps_ps issue = CPS_MAX(when, l->queue);
         l->queue = issue + ns(t->dma_issue_ns);
@@ -462,6 +464,7 @@ schedule(order *o, uint32_t from, uint32_t to)
 {
     build(o, from, to);
     lane lanes[CPS_ENGINES] = {0};
+    memset(o->free, 0, sizeof o->free);
     for (uint32_t i = 0; i < o->n; i++)
         cps_vec_push(o->g->arena, &lanes[o->jobs[i].engine].jobs, i);
     for (int e = 0; e < CPS_ENGINES; e++) {

@@ -39,7 +39,17 @@ typedef struct cps_cg {
     int64_t sbuf_peak; /* bytes per partition; alloc */
     int psum_banks;    /* banks used; alloc */
     cps_cost_seen *costs; /* per instruction: cost.c */
+    cps_bundle *blank;    /* per bundle of the ISA: as cps_isa_new makes it, once it was wanted */
 } cps_cg;
+
+static inline cps_bundle
+cps_cg_bundle(const cps_cg *g, cps_insn i)
+{
+    cps_bundle *b = &g->blank[i];
+    if (!b->b[1]) // its length stands there
+        *b = cps_isa_new(i, g->t->gen);
+    return *b;
+}
 
 /* A deep enough copy of `f` in `a`: views, instructions, buffers and lists can be changed. */
 cps_tfunc *cps_tile_copy(cps_arena *a, const cps_tfunc *f);

@@ -128,7 +128,7 @@ typedef struct enc {
 static enc
 begin(cps_sel *s, const cps_tinst *x, cps_insn i)
 {
-    return (enc){s, x, cps_isa_new(i, s->g->t->gen)};
+    return (enc){s, x, cps_cg_bundle(s->g, i)};
 }
 
 #define SET(field, value) cps_isa_set(&c.b, CPS_F_##field, (uint64_t)(value))

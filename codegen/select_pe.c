@@ -46,7 +46,7 @@ load_weights(cps_sel *s, const pass *p)
     if (same_weights(s, &w))
         return;
     s->w = w;
-    cps_bundle b = cps_isa_new(CPS_INSN_LDWEIGHTS, gen);
+    cps_bundle b = cps_cg_bundle(s->g, CPS_INSN_LDWEIGHTS);
     SET(S3_LW_in_dtype, cps_sel_in(v.dtype));
     SET(S3_LW_fp32_mode, p->weights_mode);
     SET(S3_LW_perf_opt, p->perf);
@@ -86,7 +86,7 @@ move(cps_sel *s, const pass *p)
 {
     cps_gen gen = s->g->t->gen;
     cps_tview src = *cps_sel_view(s, p->x->in[1]), dst = *cps_sel_view(s, p->x->out[0]);
-    cps_bundle b = cps_isa_new(CPS_INSN_MATMUL, gen);
+    cps_bundle b = cps_cg_bundle(s->g, CPS_INSN_MATMUL);
     unsigned flags =
         (p->start ? CPS_PSUM_ACCUMULATE_START : 0u) | (p->stop ? CPS_PSUM_ACCUMULATE_END : 0u);
     if (gen == CPS_V4 && !p->start)

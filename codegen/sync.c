@@ -261,7 +261,7 @@ static cps_mop *
 control(sync *s, cps_engine e, cps_insn i, cps_span loc)
 {
     cps_mop m = {.kind = CPS_M_SEQ, .engine = (uint8_t)e, .loc = loc};
-    m.code = cps_isa_new(i, s->g->t->gen);
+    m.code = cps_cg_bundle(s->g, i);
     m.wait = s->p->waits.n;
     cps_vec_push(s->g->arena, &s->out, m);
     return &s->out.data[s->out.n - 1];
@@ -340,7 +340,7 @@ cps_pass_sync(cps_cg *g, cps_mprog *p)
     s.deps = cps_deps_new(g->arena, p, g->t);
     // One more operation: SP waits for what is still under way when the kernel ends.
     cps_mop last = {.kind = CPS_M_SEQ, .engine = CPS_SP};
-    last.code = cps_isa_new(CPS_INSN_NOP, g->t->gen);
+    last.code = cps_cg_bundle(g, CPS_INSN_NOP);
     cps_vec_push(g->arena, &p->ops, last);
     s.nodes = cps_new_array(g->arena, node, p->ops.n);
     cps_vec_reserve(g->arena, &s.out, 2 * p->ops.n + 64); // clears come between

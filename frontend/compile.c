@@ -156,6 +156,19 @@ make(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_candidate *k,
     return made[0];
 }
 
+/* A fresh kernel into the cache, with what was said when it was made and how long that is. */
+static void
+keep(cps_cli *c, const cps_compiled *k, const cps_buf *parts, const cps_diags_mark *before, cps_buf *bytes)
+{
+    cps_kbin_pack(k->kbin, bytes);
+    size_t packed = bytes->n;
+    bool whole = cps_diags_keep(c->diags, before, bytes);
+    uint32_t n = (uint32_t)(bytes->n - packed);
+    cps_buf_put(bytes, &n, sizeof n);
+    if (whole)
+        cps_cache_put(cps_cli_cache(c), &k->key, parts->data, parts->n, bytes->data, bytes->n);
+}
+
 bool
 cps_compile_kernel(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_candidate *k,
                    cps_compiled *out)
@@ -189,7 +202,7 @@ cps_compile_kernel(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_ca
 #ifdef CPS_TEST_BUILD
         each = true;
 #endif
-        cps_codegen_opts o = {.verify = true, .notes = bir ? notes : NULL};
+        cps_codegen_opts o = {.verify = true, .checked = true, .notes = bir ? notes : NULL};
         if (each) {
             o.after = check_after;
             o.ctx = (void *)(uintptr_t)i->target;
@@ -200,13 +213,8 @@ cps_compile_kernel(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_ca
         if (fresh && proved(c, i, fresh, cps_diags_count(c->diags) == said)) {
             out->kbin = fresh;
             bytes.n = 0;
-            cps_kbin_pack(fresh, &bytes);
-            size_t packed = bytes.n;
-            bool kept = cps_diags_keep(c->diags, &before, &bytes);
-            uint32_t n = (uint32_t)(bytes.n - packed);
-            cps_buf_put(&bytes, &n, sizeof n);
-            if (kept)
-                cps_cache_put(cache, &out->key, parts.data, parts.n, bytes.data, bytes.n);
+            if (cache->dir)
+                keep(c, out, &parts, &before, &bytes);
         }
         for (const cps_kbin *x = bir ? out->kbin : NULL; x; x = x->peer) {
             bytes.n = 0;

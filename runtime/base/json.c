@@ -139,6 +139,15 @@ put_string(cps_buf *out, const char *s)
     size_t n = strlen(s);
     cps_buf_putc(out, '"');
     while (n) {
+        size_t run = 0; // mostly all of it
+        while (run < n && s[run] >= ' ' && s[run] < 0x7f && s[run] != '"' && s[run] != '\\')
+            run++;
+        if (run) {
+            cps_buf_put(out, s, run);
+            s += run;
+            n -= run;
+            continue;
+        }
         size_t k = utf8_length(s, n);
         const char *esc = strchr(plain, *s);
         if (!k)
@@ -176,8 +185,15 @@ cps_jsonw_str(cps_jsonw *w, const char *s)
 void
 cps_jsonw_int(cps_jsonw *w, int64_t v)
 {
+    char text[20], *at = text + sizeof text;
+    uint64_t left = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+    do
+        *--at = (char)('0' + left % 10);
+    while (left /= 10);
+    if (v < 0)
+        *--at = '-';
     before_value(w);
-    cps_buf_printf(w->out, "%lld", (long long)v);
+    cps_buf_put(w->out, at, (size_t)(text + sizeof text - at));
 }
 
 void
