@@ -3,7 +3,7 @@
  * Every engine runs the whole control flow on registers of its own, which hold the same values
  * everywhere. Around every piece of it stands a barrier: all engines meet, everything is
  * complete, semaphores start again at 0. So counts within a body are those of one pass through
- * it, whichever way led there:
+ * it, whichever way led there. Where only registers changed since the last one it is left out:
  *
  *     loop    barrier, reg = a, [skip when reg >= b], body, barrier, reg += 1, again when reg <
  * b when    barrier, [to else when not], then part, barrier, to the end, else part, barrier
@@ -21,32 +21,11 @@ refuse(cps_sel *s, const cps_tinst *x, const char *why)
     return false;
 }
 
-bool
-cps_sel_registers(cps_sel *s)
-{
-    const cps_tfunc *f = s->g->f;
-    unsigned n = 0, all = (unsigned)s->g->t->sync_registers;
-    unsigned most =
-        all > CPS_SEL_SCRATCH + CPS_SEL_FILLS ? all - CPS_SEL_SCRATCH - CPS_SEL_FILLS : 0;
-    for (uint32_t i = 1; i < f->bufs.n; i++) {
-        if (f->bufs.data[i].space != CPS_REG)
-            continue;
-        if (n >= most) {
-            cps_error(s->g->d, CPS_E5306, f->bufs.data[i].loc,
-                      "more than %u registers are in use, an engine has %u", most, all);
-            return false;
-        }
-        s->reg[i] = (uint8_t)n++;
-    }
-    s->scratch = most;
-    return true;
-}
-
 void
 cps_sel_forget(cps_sel *s)
 {
     s->w.valid = false;
-    s->act_set = 0;
+    s->act_set = s->act_stays ? s->act_set : 0;
     memset(s->fill_known, 0, sizeof s->fill_known);
 }
 
@@ -129,11 +108,21 @@ meet(cps_sel *s, cps_span loc)
     return m;
 }
 
+static bool
+registers_only(const cps_sel *s, const cps_mop *m)
+{
+    return m->kind == CPS_M_SEQ &&
+           m->code.b[0] != cps_isa_opcode(CPS_INSN_TENSOR_LOAD, s->g->t->gen);
+}
+
+// Directly behind another one nothing has happened, and neither where only registers changed:
+// labels stand nowhere else, so whoever comes by one left a barrier the same way.
 static void
 barrier(cps_sel *s, cps_span loc)
 {
-    // Directly behind another one nothing has happened, and no way leads in: a label is an op.
     uint32_t n = s->p->ops.n;
+    while (n && registers_only(s, &s->p->ops.data[n - 1]))
+        n--;
     if (!n || s->p->ops.data[n - 1].kind != CPS_M_BARRIER)
         meet(s, loc);
 }

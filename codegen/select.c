@@ -277,20 +277,34 @@ want_table(cps_sel *s, const cps_tinst *x, unsigned fn)
 }
 
 // The first table is loaded before everything else: ACT stands idle then, waiting for data.
+// What a branch leaves loaded is not known, unless one set serves all activations: then it
+// stays.
 static void
 first_table(cps_sel *s)
 {
+    uint32_t first = UINT32_MAX, all = UINT32_MAX, loops = 0, depth = 0;
+    bool control = false, early = false, turns = false;
     for (uint32_t i = 0; i < s->g->f->insts.n; i++) {
         const cps_tinst *x = &s->g->f->insts.data[i];
-        if (x->op == CPS_T_LOOP || x->op == CPS_T_WHEN)
-            return; // what a branch leaves loaded is not known
+        depth += x->op == CPS_T_LOOP || x->op == CPS_T_WHEN;
+        loops += x->op == CPS_T_LOOP;
+        if (x->op == CPS_T_END && --depth == 0)
+            loops = 0;
+        control |= depth > 0;
         unsigned fn = (unsigned)cps_tinst_get(x, CPS_TA_FUNC, CPS_ACTFN_COPY);
-        if (x->op == CPS_T_ACTIVATION && s->acts[fn & 255]) {
-            s->inst = i;
-            want_table(s, x, fn);
-            return;
-        }
+        if (x->op != CPS_T_ACTIVATION || !s->acts[fn & 255])
+            continue;
+        first = CPS_MIN(first, i);
+        all &= s->acts[fn & 255];
+        early |= !control;
+        turns |= loops > 0;
     }
+    s->act_stays = all && (early || turns);
+    if (first == UINT32_MAX || (!early && !s->act_stays))
+        return;
+    const cps_tinst *x = &s->g->f->insts.data[first];
+    s->inst = first;
+    want_table(s, x, (unsigned)cps_tinst_get(x, CPS_TA_FUNC, CPS_ACTFN_COPY));
 }
 
 static bool

@@ -36,6 +36,7 @@ typedef struct cps_sel {
     cps_weights w;
     uint32_t acts[256]; /* table sets that hold a function, one bit each; 0: resident */
     uint32_t act_set;   /* loaded set + 1 */
+    bool act_stays;     /* it serves every activation */
     uint32_t inst;      /* under selection */
     bool fill_known[CPS_SEL_FILLS];
     uint32_t fill[CPS_SEL_FILLS];

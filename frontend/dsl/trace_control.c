@@ -29,6 +29,7 @@ new_reg(cps_tracer *t, const char *name, const void *site, uint32_t k, cps_span 
                   .pin_bank = -1,
                   .pin_part = -1,
                   .loc = at};
+    b.depth = t->nest;
     b.ring = cps_tr_ring(t, site, k, &b.turn);
     return cps_tile_buf(t->f, b);
 }
@@ -141,11 +142,11 @@ side(cps_cv v)
     return r ? *r : (cps_trreg){0, 0, v.u.i};
 }
 
-bool
-cps_tr_reg_binary(cps_tracer *t, cps_ast_bin op, cps_cv a, cps_cv b, cps_span at, cps_cv *out)
+// Both sides are registers or whole numbers.
+static bool
+may_combine(cps_tracer *t, cps_cv a, cps_cv b, cps_span at)
 {
-    const cps_trreg *x = as_reg(a), *y = as_reg(b);
-    cps_alu cmp, op0;
+    bool x = as_reg(a), y = as_reg(b);
 
     if ((!x && a.kind != CPS_V_INT) || (!y && b.kind != CPS_V_INT))
         return cps_eval_error(&t->ev, CPS_E2305, at,
@@ -153,6 +154,36 @@ cps_tr_reg_binary(cps_tracer *t, cps_ast_bin op, cps_cv a, cps_cv b, cps_span at
                               cps_eval_describe(&t->ev, x ? b : a));
     if ((!x && !fits(a.u.i)) || (!y && !fits(b.u.i)))
         return cps_eval_error(&t->ev, CPS_E2305, at, "a register has 32 bits");
+    return true;
+}
+
+// One instruction into a register of its own.
+static bool
+combine(cps_tracer *t, cps_alu op, cps_cv a, cps_cv b, cps_span at, cps_cv *out)
+{
+    cps_toper p, q;
+    if (!cps_tr_reg_operand(t, a, at, &p) || !cps_tr_reg_operand(t, b, at, &q))
+        return false;
+    uint32_t d = new_reg(t, "r", &t->body, 2, at);
+    alu(t, d, op, p, q);
+    *out = cps_tr_reg_value(t, d, 1, 0);
+    return true;
+}
+
+bool
+cps_tr_reg_extreme(cps_tracer *t, cps_alu op, cps_cv a, cps_cv b, cps_span at, cps_cv *out)
+{
+    return may_combine(t, a, b, at) && combine(t, op, a, b, at, out);
+}
+
+bool
+cps_tr_reg_binary(cps_tracer *t, cps_ast_bin op, cps_cv a, cps_cv b, cps_span at, cps_cv *out)
+{
+    const cps_trreg *x = as_reg(a), *y = as_reg(b);
+    cps_alu cmp, op0;
+
+    if (!may_combine(t, a, b, at))
+        return false;
     if (comparison(op, &cmp)) {
         cps_trcond *c = cps_new(t->keep, cps_trcond);
         *c = (cps_trcond){cmp, side(a), side(b)};
@@ -192,15 +223,9 @@ cps_tr_reg_binary(cps_tracer *t, cps_ast_bin op, cps_cv a, cps_cv b, cps_span at
         break;
     default:
         return cps_eval_error(&t->ev, CPS_E2305, at,
-                              "registers know + - *, and comparisons in `when`");
+                              "registers know + - *, min and max, and comparisons in `when`");
     }
-    cps_toper p, q;
-    if (!cps_tr_reg_operand(t, a, at, &p) || !cps_tr_reg_operand(t, b, at, &q))
-        return false;
-    uint32_t d = new_reg(t, "r", &t->body, 2, at);
-    alu(t, d, op0, p, q);
-    *out = cps_tr_reg_value(t, d, 1, 0);
-    return true;
+    return combine(t, op0, a, b, at, out);
 }
 
 // One element of a tensor or tile into a register.

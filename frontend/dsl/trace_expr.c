@@ -353,6 +353,9 @@ two(cps_tracer *t, const cps_ast_call *e, cps_alu op, const cps_arg *arg, uint32
 
     if (n != 2)
         return wrong(&t->ev, e, "maximum and minimum take two operands");
+    if (is_tr(arg[0].v, CPS_TR_REG) || is_tr(arg[1].v, CPS_TR_REG))
+        return cps_tr_reg_extreme(t, op, arg[0].v, arg[1].v, e->head.span, out) ? CPS_HOOK_DONE
+                                                                                : CPS_HOOK_FAIL;
     if (!(x = cps_tr_node(t, arg[0].v, arg[0].src->value->span)) ||
         !(y = cps_tr_node(t, arg[1].v, arg[1].src->value->span)))
         return CPS_HOOK_FAIL;

@@ -231,6 +231,9 @@ bool cps_tr_reg_assign(cps_tracer *t, const cps_trreg *dst, cps_cv value, cps_as
                        cps_span at);
 bool cps_tr_reg_binary(cps_tracer *t, cps_ast_bin op, cps_cv a, cps_cv b, cps_span at,
                        cps_cv *out);
+/* min or max of two, one of which is a register. */
+bool cps_tr_reg_extreme(cps_tracer *t, cps_alu op, cps_cv a, cps_cv b, cps_span at,
+                        cps_cv *out);
 cps_cv cps_tr_reg_value(cps_tracer *t, uint32_t reg, int64_t mul, int64_t add);
 /* An operand for register instructions; materialises what is affine. */
 bool cps_tr_reg_operand(cps_tracer *t, cps_cv v, cps_span at, cps_toper *out);
