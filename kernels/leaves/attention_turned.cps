@@ -190,6 +190,106 @@ fn turn_out(o, src, b, rows, turned, x, sign) {
     }
 }
 
+// ---- long heads in hardware loops ----
+// Queries and keys in blocks of `n`: a turn works on one block of each, those on the diagonal or those before it. Without a
+// maximum the sums of a row just add up over its turns.
+
+// The length of a block, 0 when heads are better left unrolled: a turn costs some 3 us that nothing hides, a body of 4096
+// takes 100 ms to compile.
+fn block_of(S, heads) {
+    if (heads * S * S < 3 * 8192 * 8192) { return 0; }
+    if (S <= 4096) { return S >= 3072 && S % 512 == 0 ? S : 0; }
+    for size in [4096, 4608, 5120, 3584, 3072] { if (S % size == 0) { return size; } }
+    return 0;
+}
+
+// Keys and values of tile rows `c` of a block whose first row is `from`, so many rows at once.
+fn load_keys(kt, va, k, v, from, c, step) {
+    for j in tiles(c, step) {
+        kt[:, j] <- k[ds(from + j.start, j.size), :]';
+        va[j, 0:v.axis(1).size] <- v[ds(from + j.start, j.size), :];
+    }
+}
+
+// What a turn finds on chip of its keys; the rest it loads first. The transfers of both halves are over when wanted.
+fn early(n) { return n / 1024 * 512; }
+
+// The quotients of the queries `ig`, from sums and products to results.
+fn quotients(to, sum, ig, sink, es, invs, sums) {
+    let d = to.axis(1).size;
+    for i in tiles(256, 128) {
+        let t = (ig.start + i.start) / 128;
+        if (sink) { sum[i, d:d + 1] = sum[i, d:d + 1] + es; }
+        invs[:, t:t + 1] = 1.0 / sum[i, d:d + 1];
+        to[i, :] = sum[i, 0:d] * invs[:, t:t + 1] reduce add into sums[:, t:t + 1];
+    }
+}
+
+// The turn: queries `qt` from row `qrow`, keys from row `krow`. Those of the next turn follow as soon as the last use of
+// their place is over. On the diagonal the sums of the last queries wait in `held`: a turn ends when its stores do.
+fn turn_of_loop(diagonal, n, q, k, v, o, qt, kt, va, so_far, held, invs, sums, sink, es, qrow, krow, qnext, knext, scale) {
+    let d = kt.axis(0).size;
+    load_keys(kt, va, k, v, krow, early(n)..n, 512);
+    qt[:, n - 256:n] <- q[ds(qrow + (n - 256), 256), :]';
+    for turn in 0..n / 256 {
+        let at = (turn < 2 ? 1 - turn : turn) * 256;            // not first those that see little
+        let ig = at..at + 256;
+        let last = ig.end == n;
+        psum acc[ig by 128, d + 1]: fp32 align 2048 bufs 2;
+        let open = diagonal ? range(ig.start) : range(n);
+        let queries = qt[:, ig];
+        if (diagonal) { sbuf ed[ig by 128, ig]: bf16 bufs 2; }  // seen in part only: first computed, last used
+        for seen in (diagonal ? 0 : 1)..2, c in tiles(seen == 0 ? ig : open, 256) {
+            psum p[c by 128, ig]: fp32 bufs 4;
+            if (seen == 0) {
+                exponentials(ed, p, kt, qt, ig, c, scale, false, kt, true, 0);
+                continue;
+            }
+            for j in tiles(c, 128) { p[j, :] = kt[:, j]' @ queries; }
+            sbuf e[c by 128, ig]: bf16 bufs 6 = exp(p * scale);
+            for j in tiles(c, 128), i in tiles(ig, 128) { acc[i, :] += e[j, i]' @ va[j, 0:d + 1]; }
+            if (last && c.end % 512 == 0 && c.end <= early(n)) { load_keys(kt, va, k, v, knext, c.end - 512..c.end, 512); }
+        }
+        if (!diagonal) {
+            for i in tiles(ig, 128) { so_far[i, :] = so_far[i, :] + acc[i, :]; }
+            continue;
+        }
+        products(acc, ed, va[:, 0:d + 1], ig, ig, true, 0);
+        if (!last) {
+            qt[:, ig] <- q[ds(qnext + ig.start, 256), :]';
+            sbuf ot[256 by 128, d]: o.dtype bufs 3;
+            sbuf sum[256 by 128, d + 1]: fp32 bufs 3;
+        }
+        for i in tiles(ig, 128) {
+            (last ? held : sum)[ds(i.start - ig.start, 128), :] = so_far[i, :] + acc[i, :];
+            if (last) { so_far[i, :] = 0.0 on dve; } else { so_far[i, :] = 0.0 on pool; }
+        }
+        if (!last) {
+            quotients(ot, sum, ig, sink, es, invs, sums);
+            o[ds(qrow + ig.start, 256), :] <- ot;
+        }
+    }
+}
+
+// What the last turn on the diagonal held back.
+fn hold_no_more(n, o, held, invs, sums, passed, fine, sink, es, before) {
+    sbuf ot[256 by 128, o.axis(1).size]: o.dtype bufs 3;
+    quotients(ot, held, n - 256..n, sink, es, invs, sums);
+    o[ds(before + (n - 256), 256), :] <- ot;
+    judge(passed, invs, sums, n / 128);
+    fine = minimum(fine, passed);
+}
+
+// passed = 1 in partitions where all rows did. A sum of a row's results that is no finite number makes its product
+// with 0 one that equals nothing.
+fn judge(passed, invs, sums, n) {
+    sbuf v0[128, n]: fp32 bufs 2 = sums * 0.0;
+    sbuf v1[128, n]: fp32 bufs 2 = invs + v0;
+    sbuf v2[128, n]: fp32 bufs 2 = minimum(maximum(v1, 7.5e-37), 1.2e27);   // 2^-120, 2^90
+    sbuf same[128, n]: fp32 bufs 2 = v1 == v2;
+    passed = min(same, axis: free);
+}
+
 leaf attention_turned for attention on trn2, trn3 {
     where q.dtype in {bf16, fp16, fp32} && k.dtype == q.dtype && v.dtype == q.dtype : "q, k and v must share bf16, fp16 or fp32";
     where o.inner == 2 || bytes(o.dtype) == 2 : "results of 4 bytes do not turn on their way out";
@@ -213,6 +313,8 @@ leaf attention_turned for attention on trn2, trn3 {
     let SP = present(k_prior) ? Sp : 0;
     let resident = (Skv + SP) * size + (ceil_div(Skv, 128) + ceil_div(SP, 128)) * (d + 1) * size;  // keys and values of one head
     param twice in {1, 2} = 2;                                  // slots for them
+    param step in {0, 1, 512, 1024, 2048, 4096} = 0;            // of a hardware loop; 0: by the length, 1: no loop
+    where step <= 1 || causal && Sq % step == 0 : "blocks must divide the queries";
     where twice * resident + 2 * ceil_div(min(SP, 2048), 128) * (d + 1) * size + 2 * (tiles_q + B) * 4 + 3 * 512 * size
           + 8 * 1024 * size + 8 * 2048 <= sbuf.partition
         : "keys and values of one head must stay on chip";
@@ -254,95 +356,149 @@ leaf attention_turned for attention on trn2, trn3 {
         sbuf counts[SP by 128, 1]: i16 = at < used;             // 1 for the positions that are used
         sbuf until[SP by 128, 1]: fp32 = at - used + window;    // the first query whose window has left them behind
     }
-    sbuf fine[128, kvs.size * hs.size]: fp32;                   // by head: 1 where the rows passed
-    for kv in kvs.start..kvs.end {
-        sbuf kt[d, Skv]: k.dtype bufs twice;
-        sbuf va[Skv by 128, d + 1]: v.dtype bufs twice;
+    // Hardware loops serve 2-byte rows that whole elements of transfers fill, as they lie, and cores that have heads of their own.
+    let in_blocks = plain && causal && SP == 0 && bytes(q.dtype) == 2 && d in {64, 128} && q.order + k.order + o.order == 0 && !by_query;
+    let n = !in_blocks || step == 1 ? 0 : step > 1 ? step : block_of(Sq, kvs.size * hs.size);
+    if (n > 0) {
+        let Q = Sq / n;
+        let rows_q = q.view("b s d -> (b s) d");
+        let rows_k = k.view("b s d -> (b s) d");
+        let rows_v = v.view("b s d -> (b s) d");
+        let rows_o = o.view("b s d -> (b s) d");
+        sbuf kt[d, n]: k.dtype bufs 1;
+        sbuf va[n by 128, 2 * d]: v.dtype bufs 1;               // steps of a moving transfer are whole rows
         va[:, d:d + 1] = 1.0 on pool;
-        if (SP > 0) {
-            sbuf kp[d, SP]: k.dtype bufs twice;
-            sbuf vp[SP by 128, d + 1]: v.dtype bufs twice;
-        }
-        var ready_prior = false;
-        var loaded = -1;                                        // keys up to here are on chip or on their way
-        for h in hs.start..hs.end {
-            let b = kv * G + h;
-            if (present(mask)) { sbuf mk[Skv by 128, 1]: fp32 bufs 2 <- mask[b / (B / Bm), :].view("s -> s 1"); }
+        sbuf qt[d, n]: q.dtype bufs 1;
+        sbuf so_far[n by 128, d + 1]: fp32 bufs 1 = 0.0;
+        sbuf invs[128, n / 128]: fp32 bufs 1 = 1.0;
+        sbuf sums[128, n / 128]: fp32 bufs 1 = 0.0;
+        sbuf held[256 by 128, d + 1]: fp32 bufs 1 = 1.0;
+        sbuf es[all, 1]: fp32 bufs 1 = 0.0;
+        sbuf fine[128, 1]: fp32 bufs 1 = 1.0;
+        sbuf passed[128, 1]: fp32 bufs 1;
+        reg h: i32 = 0;                                         // head of its group, and block of the head
+        reg qi: i32 = 0;
+        reg b: i32 = kvs.start * G + hs.start;
+        reg first: i32 = kvs.start * Skv;                       // rows of its first key, of the block, of the one before
+        reg qrow: i32 = (kvs.start * G + hs.start) * Sq;
+        reg krow: i32 = kvs.start * Skv;
+        reg before: i32 = (kvs.start * G + hs.start) * Sq;
+        load_keys(kt, va, rows_k, rows_v, first, range(early(n)), 1024);
+        for ig in tiles(n - 256, 1024) { qt[:, ig] <- rows_q[ds(qrow + ig.start, ig.size), :]'; }
+        loop turn in 0..kvs.size * hs.size * Q {
+            reg over: i32 = max(qi - (Q - 2), Q == 1 ? 1 : 0);  // 1 when the next block is another head's
+            reg over_h: i32 = max(h + over - (hs.size - 1), 0); // or another group's
+            reg qnext: i32 = min(qrow + n + over_h * ((G - hs.size) * Sq), ((kvs.end - 1) * G + hs.end) * Sq - n);
+            reg knext: i32 = min(first + over_h * Skv, (kvs.end - 1) * Skv);
+            if (Q > 1) {
+                krow = first;
+                loop kj in 0..qi {
+                    turn_of_loop(false, n, rows_q, rows_k, rows_v, rows_o, qt, kt, va, so_far, held, invs, sums, present(sink), es,
+                                 qrow, krow, qnext, krow + n, scale);
+                    krow = krow + n;
+                }
+            } else { krow = first; }
+            hold_no_more(n, rows_o, held, invs, sums, passed, fine, present(sink), es, before);
             if (present(sink)) {
-                sbuf es[all, 1]: fp32 bufs 2 <- sink[ds(b, 1)];
+                es <- sink[ds(b, 1)];
                 es = exp(es);
             }
-            sbuf invs[128, tiles_q]: fp32 bufs 2 = 1.0;
-            sbuf sums[128, tiles_q]: fp32 bufs 2 = 0.0;
-            for ig in tiles(rows, QG) {
-                if (in_turns && owner(ig.start / QG, blocks, b) != core) { continue; }
-                sbuf qt[d, ig]: q.dtype bufs 3;
-                turn(qt, q[b, :, :], ig, bank);
-                let looks_back = clip(ig, 0, back);             // its queries that may see the prior
-                if (SP > 0 && !ready_prior && looks_back.size > 0) {
-                    for c in tiles(SP, CH) { turn(kp, k_prior[kv, :, :], c, bank); }
-                    prior_values(vp, v_prior[kv, :, :], counts);
-                    ready_prior = true;
+            turn_of_loop(true, n, rows_q, rows_k, rows_v, rows_o, qt, kt, va, so_far, held, invs, sums, present(sink), es, qrow, krow,
+                         qnext, knext, scale);
+            before = qrow;
+            qrow = qnext;
+            first = knext;
+            b = b + over + over_h * (G - hs.size);
+            qi = qi + 1 - over * Q;
+            h = h + over - over_h * hs.size;
+        }
+        hold_no_more(n, rows_o, held, invs, sums, passed, fine, present(sink), es, before);
+    } else {
+        sbuf fine[128, kvs.size * hs.size]: fp32;                   // by head: 1 where the rows passed
+        for kv in kvs.start..kvs.end {
+            sbuf kt[d, Skv]: k.dtype bufs twice;
+            sbuf va[Skv by 128, d + 1]: v.dtype bufs twice;
+            va[:, d:d + 1] = 1.0 on pool;
+            if (SP > 0) {
+                sbuf kp[d, SP]: k.dtype bufs twice;
+                sbuf vp[SP by 128, d + 1]: v.dtype bufs twice;
+            }
+            var ready_prior = false;
+            var loaded = -1;                                        // keys up to here are on chip or on their way
+            for h in hs.start..hs.end {
+                let b = kv * G + h;
+                if (present(mask)) { sbuf mk[Skv by 128, 1]: fp32 bufs 2 <- mask[b / (B / Bm), :].view("s -> s 1"); }
+                if (present(sink)) {
+                    sbuf es[all, 1]: fp32 bufs 2 <- sink[ds(b, 1)];
+                    es = exp(es);
                 }
-                let live = visible(ig, Skv, causal, window);
-                for c in tiles(clip(range(Skv), max(loaded, live.start), round_up(live.end, 128)), CH) {
-                    turn(kt, k[kv, :, :], c, bank);
-                    va[c, 0:d] <- v[kv, c, :];
-                    loaded = c.end;
-                }
-                let keys = one_pass(kt);
-                let queries = one_pass(qt);
-                let values = one_pass(va);
-                psum acc[ig by 128, d + 1]: fp32 align 2048 bufs 2;
-                // The keys at the diagonal come first and are used last: nothing waits for their masks.
-                let open = causal ? clip(live, 0, ig.start) : live;
-                let closed = causal ? clip(live, ig.start, Skv) : clip(live, 0, 0);
-                if (causal) { sbuf ed[closed by 128, ig]: et bufs 2; }
-                let old = clip(range(SP), 0, looks_back.size > 0 ? SP : 0);
-                for part in 0..3 {
-                    for c in tiles(part == 0 ? closed : part == 1 ? old : open, KB * 128) {
-                        psum p[c by 128, ig]: fp32 bufs q.dtype == fp32 ? 3 : 4;
-                        if (causal && part == 0) {
-                            exponentials(ed, p, kt, qt, ig, c, scale, present(mask), present(mask) ? mk : kt, causal, window);
-                            continue;
-                        }
-                        sbuf e[c by 128, ig]: et bufs 6;
-                        if (part == 1 && window > 0) {
-                            look_back(e, p, kp, qt, looks_back, c, scale, until);
-                            let weights = one_pass(e);
-                            for j in tiles(c, 128), i in tiles(looks_back, 128) { acc[i, :] += weights[j, i]' @ one_pass(vp)[j, :]; }
-                        } else if (part == 1 || plain) {        // nothing hidden: few steps of the trace for most of the work
-                            let ks = part == 1 ? one_pass(kp) : keys;
-                            let vs = part == 1 ? one_pass(vp) : values;
-                            for j in tiles(c, 128) { p[j, :] = ks[:, j]' @ queries; }
-                            e = exp(p * scale);
-                            let weights = one_pass(e);
-                            for j in tiles(c, 128), i in tiles(ig, 128) { acc[i, :] += weights[j, i]' @ vs[j, :]; }
-                        } else {
-                            exponentials(e, p, kt, qt, ig, c, scale, present(mask), present(mask) ? mk : kt, causal, window);
-                            products(acc, e, va, ig, c, causal, window);
+                sbuf invs[128, tiles_q]: fp32 bufs 2 = 1.0;
+                sbuf sums[128, tiles_q]: fp32 bufs 2 = 0.0;
+                for ig in tiles(rows, QG) {
+                    if (in_turns && owner(ig.start / QG, blocks, b) != core) { continue; }
+                    sbuf qt[d, ig]: q.dtype bufs 3;
+                    turn(qt, q[b, :, :], ig, bank);
+                    let looks_back = clip(ig, 0, back);             // its queries that may see the prior
+                    if (SP > 0 && !ready_prior && looks_back.size > 0) {
+                        for c in tiles(SP, CH) { turn(kp, k_prior[kv, :, :], c, bank); }
+                        prior_values(vp, v_prior[kv, :, :], counts);
+                        ready_prior = true;
+                    }
+                    let live = visible(ig, Skv, causal, window);
+                    for c in tiles(clip(range(Skv), max(loaded, live.start), round_up(live.end, 128)), CH) {
+                        turn(kt, k[kv, :, :], c, bank);
+                        va[c, 0:d] <- v[kv, c, :];
+                        loaded = c.end;
+                    }
+                    let keys = one_pass(kt);
+                    let queries = one_pass(qt);
+                    let values = one_pass(va);
+                    psum acc[ig by 128, d + 1]: fp32 align 2048 bufs 2;
+                    // The keys at the diagonal come first and are used last: nothing waits for their masks.
+                    let open = causal ? clip(live, 0, ig.start) : live;
+                    let closed = causal ? clip(live, ig.start, Skv) : clip(live, 0, 0);
+                    if (causal) { sbuf ed[closed by 128, ig]: et bufs 2; }
+                    let old = clip(range(SP), 0, looks_back.size > 0 ? SP : 0);
+                    for part in 0..3 {
+                        for c in tiles(part == 0 ? closed : part == 1 ? old : open, KB * 128) {
+                            psum p[c by 128, ig]: fp32 bufs q.dtype == fp32 ? 3 : 4;
+                            if (causal && part == 0) {
+                                exponentials(ed, p, kt, qt, ig, c, scale, present(mask), present(mask) ? mk : kt, causal, window);
+                                continue;
+                            }
+                            sbuf e[c by 128, ig]: et bufs 6;
+                            if (part == 1 && window > 0) {
+                                look_back(e, p, kp, qt, looks_back, c, scale, until);
+                                let weights = one_pass(e);
+                                for j in tiles(c, 128), i in tiles(looks_back, 128) { acc[i, :] += weights[j, i]' @ one_pass(vp)[j, :]; }
+                            } else if (part == 1 || plain) {        // nothing hidden: few steps of the trace for most of the work
+                                let ks = part == 1 ? one_pass(kp) : keys;
+                                let vs = part == 1 ? one_pass(vp) : values;
+                                for j in tiles(c, 128) { p[j, :] = ks[:, j]' @ queries; }
+                                e = exp(p * scale);
+                                let weights = one_pass(e);
+                                for j in tiles(c, 128), i in tiles(ig, 128) { acc[i, :] += weights[j, i]' @ vs[j, :]; }
+                            } else {
+                                exponentials(e, p, kt, qt, ig, c, scale, present(mask), present(mask) ? mk : kt, causal, window);
+                                products(acc, e, va, ig, c, causal, window);
+                            }
                         }
                     }
+                    if (causal) { products(acc, ed, va, ig, closed, causal, window); }
+                    sbuf ot[ig by 128, d]: o.dtype bufs 3;
+                    sbuf sum[ig by 128, d + 1]: fp32 bufs 3;
+                    for i in tiles(ig, 128) { sum[i, :] = acc[i, :]; }
+                    for i in tiles(ig, 128) {
+                        let t = i.start / 128;
+                        if (present(sink)) { sum[i, d:d + 1] = sum[i, d:d + 1] + es; }
+                        invs[0:i.size, t:t + 1] = 1.0 / sum[i, d:d + 1];
+                        ot[i, :] = sum[i, 0:d] * invs[0:i.size, t:t + 1] reduce add into sums[0:i.size, t:t + 1];
+                    }
+                    o[b, ig, :] <- ot;
                 }
-                if (causal) { products(acc, ed, va, ig, closed, causal, window); }
-                sbuf ot[ig by 128, d]: o.dtype bufs 3;
-                sbuf sum[ig by 128, d + 1]: fp32 bufs 3;
-                for i in tiles(ig, 128) { sum[i, :] = acc[i, :]; }
-                for i in tiles(ig, 128) {
-                    let t = i.start / 128;
-                    if (present(sink)) { sum[i, d:d + 1] = sum[i, d:d + 1] + es; }
-                    invs[0:i.size, t:t + 1] = 1.0 / sum[i, d:d + 1];
-                    ot[i, :] = sum[i, 0:d] * invs[0:i.size, t:t + 1] reduce add into sums[0:i.size, t:t + 1];
-                }
-                o[b, ig, :] <- ot;
+                let at = (kv - kvs.start) * hs.size + h - hs.start;
+                judge(fine[:, at:at + 1], invs, sums, tiles_q);
             }
-            // A sum of the row's results that is no finite number makes its product with 0 one that equals nothing.
-            sbuf v0[128, tiles_q]: fp32 bufs 2 = sums * 0.0;
-            sbuf v1[128, tiles_q]: fp32 bufs 2 = invs + v0;
-            sbuf v2[128, tiles_q]: fp32 bufs 2 = minimum(maximum(v1, 7.5e-37), 1.2e27);     // 2^-120, 2^90
-            sbuf same[128, tiles_q]: fp32 bufs 2 = v1 == v2;
-            let at = (kv - kvs.start) * hs.size + h - hs.start;
-            fine[:, at:at + 1] = min(same, axis: free);
         }
     }
     sbuf all_fine[128, 1]: fp32 = min(fine, axis: free);
