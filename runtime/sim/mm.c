@@ -56,21 +56,34 @@ scan(const float *x, size_t n)
     return (range){top, low};
 }
 
-/* The same of a panel of bf16 codes, rows `pitch` bytes apart. */
+/* The same of the first n columns of a panel. */
 INLINE range
-scan_codes(const uint8_t *x, size_t pitch, unsigned rows)
+scan_panel(const float *x, unsigned rows, const unsigned n)
+{
+    range all = {0, UINT32_MAX};
+    for (unsigned k = 0; k < rows; k++, x += MM_PANEL) {
+        range r = scan(x, n);
+        all.top = CPS_MAX(all.top, r.top);
+        all.low = CPS_MIN(all.low, r.low);
+    }
+    return all;
+}
+
+/* The same of n bf16 codes of each row, `pitch` bytes apart. */
+INLINE range
+scan_codes(const uint8_t *x, size_t pitch, unsigned rows, const unsigned n)
 {
     uint16_t top[MM_PANEL] = {0}, low[MM_PANEL];
     memset(low, 0xFF, sizeof low);
     for (unsigned k = 0; k < rows; k++, x += pitch) {
         const uint16_t *in = (const uint16_t *)(const void *)x;
-        for (unsigned i = 0; i < MM_PANEL; i++) {
+        for (unsigned i = 0; i < n; i++) {
             uint16_t b = (uint16_t)(in[i] << 1), less = (uint16_t)(b - 1);
             top[i] = b > top[i] ? b : top[i];
             low[i] = less < low[i] ? less : low[i];
         }
     }
-    for (unsigned i = 1; i < MM_PANEL; i++) {
+    for (unsigned i = 1; i < n; i++) {
         top[0] = top[i] > top[0] ? top[i] : top[0];
         low[0] = low[i] < low[0] ? low[i] : low[0];
     }
@@ -150,6 +163,13 @@ pack(const mm_job *j, const unsigned high, float *to)
     pack_strips(j, j->w + m, j->cols - m, 1, to);
 }
 
+INLINE void
+take(const mm_part part, float *w, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        w[k] = mm_part_of(part, w[k]);
+}
+
 /* The packed weights and their range; packed by the first run that finds them not ready. */
 INLINE range
 weights(const mm_job *j, const unsigned high, float **at)
@@ -157,8 +177,13 @@ weights(const mm_job *j, const unsigned high, float **at)
     mm_strips once = {.at = j->room + (size_t)j->rows * MM_PANEL}, *s = j->strips ? j->strips : &once;
     *at = s->at;
     if (!s->ready) {
+        size_t n = (size_t)j->rows * j->cols;
         pack(j, high, s->at);
-        range r = j->exact ? (range){0, 0} : scan(s->at, (size_t)j->rows * j->cols);
+        if (j->part == MM_HIGH)
+            take(MM_HIGH, s->at, n);
+        else if (j->part == MM_LOW)
+            take(MM_LOW, s->at, n);
+        range r = j->exact ? (range){0, 0} : scan(s->at, n);
         s->top = r.top;
         s->low = r.low;
         s->ready = true;
@@ -264,8 +289,10 @@ weights(const mm_job *j, const unsigned high, float **at)
             block_##suf(w + (size_t)m * j->rows, x, j, o + m * j->opitch, n, 1, C, fused);     \
     }                                                                                          \
                                                                                                \
-    isa INLINE void columns_##suf(const mm_job *j, const float *w, const float *x, unsigned c, \
-                                  unsigned n, const bool fused)                                \
+    /* Apart, so that what stands around it takes no registers from it. */                     \
+    isa __attribute__((noinline)) static void columns_##suf(const mm_job *j, const float *w,   \
+                                                            const float *x, unsigned c,        \
+                                                            unsigned n, const bool fused)      \
     {                                                                                          \
         for (unsigned i = 0; i < n; i += WIDE * L_##suf) {                                     \
             unsigned some = CPS_MIN(n - i, (unsigned)WIDE * L_##suf);                          \
@@ -278,24 +305,35 @@ weights(const mm_job *j, const unsigned high, float **at)
         }                                                                                      \
     }                                                                                          \
                                                                                                \
+    /* The panel of n columns from c on; whether its products are exact or rounded once. */    \
+    isa INLINE bool ready_##suf(const mm_job *j, unsigned c, const unsigned n, range of_w,     \
+                                float *x)                                                      \
+    {                                                                                          \
+        const uint8_t *codes = (const uint8_t *)j->x + c * 2u;                                 \
+        panel_##suf(j, c, n / L_##suf, x);                                                     \
+        if (j->exact)                                                                          \
+            return true;                                                                       \
+        return products_exact(of_w, j->bf16 ? scan_codes(codes, j->xpitch, j->rows, n)         \
+                                            : scan_panel(x, j->rows, n));                      \
+    }                                                                                          \
+                                                                                               \
     isa static void run_##suf(const mm_job *j)                                                 \
     {                                                                                          \
         float *w, *x = j->room;                                                                \
         range of_w = weights(j, HIGH, &w);                                                     \
         for (unsigned c = 0; c < j->n; c += MM_PANEL) {                                        \
             unsigned n = CPS_MIN(j->n - c, (unsigned)MM_PANEL);                                \
-            if (n == MM_PANEL)                                                                 \
-                panel_##suf(j, c, MM_PANEL / L_##suf, x);                                      \
-            else if (n == 2 * L_##suf)                                                         \
-                panel_##suf(j, c, 2, x);                                                       \
-            else                                                                               \
+            bool fused;                                                                        \
+            if (n == MM_PANEL) {                                                               \
+                fused = ready_##suf(j, c, MM_PANEL, of_w, x);                                  \
+            } else if (n == 32) {                                                              \
+                fused = ready_##suf(j, c, 32, of_w, x);                                        \
+            } else if (n == 16) {                                                              \
+                fused = ready_##suf(j, c, 16, of_w, x);                                        \
+            } else {                                                                           \
                 part_panel(j, c, n, x);                                                        \
-            bool fused = j->exact;                                                             \
-            if (!fused && j->bf16 && n == MM_PANEL)                                            \
-                fused = products_exact(of_w, scan_codes((const uint8_t *)j->x + c * 2u,        \
-                                                        j->xpitch, j->rows));                  \
-            else if (!fused)                                                                   \
-                fused = products_exact(of_w, scan(x, (size_t)j->rows * MM_PANEL));             \
+                fused = j->exact || products_exact(of_w, scan(x, (size_t)j->rows * MM_PANEL)); \
+            }                                                                                  \
             if (fused)                                                                         \
                 columns_##suf(j, w, x, c, n, true);                                            \
             else                                                                               \
@@ -314,8 +352,9 @@ exact_base(const mm_job *j)
         for (unsigned m = 0; m < j->cols; m++) {
             float a[MM_PANEL] = {0};
             for (unsigned k = 0; k < j->rows; k++) {
+                float w = mm_part_of(j->part, j->w[k * j->wpitch + m]);
                 for (unsigned i = 0; i < n; i++)
-                    a[i] = fmaf(j->w[k * j->wpitch + m], x[k * MM_PANEL + i], a[i]);
+                    a[i] = fmaf(w, x[k * MM_PANEL + i], a[i]);
             }
             put(a, MM_PANEL, j, j->out + m * j->opitch + c, 1, n);
         }

@@ -5,7 +5,29 @@
 
 #include "runtime/base/base.h"
 
+#include <string.h>
+
 enum { MM_COLS = 8192, MM_PANEL = 48 };
+
+/* What a product takes of its weights: all, the upper 12 bits of each significand, or the exact rest; of what
+ * is not finite itself and 0. */
+typedef enum mm_part { MM_WHOLE, MM_HIGH, MM_LOW } mm_part;
+
+static inline float
+mm_part_of(mm_part part, float w)
+{
+    uint32_t b, rest;
+    float high, low;
+    memcpy(&b, &w, 4);
+    uint32_t far = (b << 1) >> 24 == 255 ? UINT32_MAX : 0; // masks: a loop of it becomes vectors
+    uint32_t upper = b & (0xFFFFF000u | far);
+    memcpy(&high, &upper, 4);
+    low = w - high;
+    memcpy(&rest, &low, 4);
+    rest &= ~far;
+    memcpy(&low, &rest, 4);
+    return part == MM_LOW ? low : part == MM_HIGH ? high : w;
+}
 
 /* Weights as the kernel reads them, of one shape: kept as long as the weights are the same. */
 typedef struct mm_strips {
@@ -25,6 +47,7 @@ mm_forget(mm_strips *s)
 typedef struct mm_job {
     const float *w; /* row k at w + k * wpitch floats */
     size_t wpitch;
+    mm_part part; /* of w, before anything else */
     const void *x; /* row k at x + k * xpitch bytes: fp32, or the codes of bf16 */
     size_t xpitch;
     bool bf16;

@@ -79,15 +79,15 @@ prep_ldweights(cps_sim *s, insn *i)
     return pe_groups(s, i, F(CPS_F_S3_LW_row_grp), F(CPS_F_S3_LW_col_grp), cols);
 }
 
-/* bf16 elements that lie side by side: codes and values of all rows at once. */
+/* Elements of bf16 or fp32 that lie side by side: codes and values of all rows at once. */
 static bool
 wide_ldweights(cps_sim *s, const opnd *o, unsigned rows, float *w, uint8_t *codes)
 {
     pieces p;
-    if (o->dtype != CPS_DT_BF16 || !o->flat || !pieces_of(s, &p, NULL, o, NULL))
+    if (!o->flat || !pieces_of(s, &p, NULL, o, NULL))
         return false;
     wide_side values = {.at = (uint8_t *)w, .pitch = LANES * sizeof *w};
-    wide_side raw = {.at = codes, .pitch = WCODE_PITCH, .bf16 = true};
+    wide_side raw = {.at = codes, .pitch = WCODE_PITCH, .bf16 = o->dtype == CPS_DT_BF16};
     pieces_at(&p, 0);
     wide_cast(s->wide, &values, &p.side[1], rows, o->count);
     wide_cast(s->wide, &raw, &p.side[1], rows, o->count);
@@ -430,21 +430,15 @@ matmul_fp32(cps_sim *s, engine *e, insn *i, uint32_t n, unsigned region)
 {
     unsigned r0 = i->group & 0xFF, c0 = i->group >> 8, cols = i->fn, rows = i->rows;
     bool low = e->wmode == CPS_PE_FP32MODE_LOW, all = true;
-    const float *from = e->w[0] + (size_t)r0 * LANES + c0;
-    size_t pitch, wpitch = LANES;
-    const float *x = moving(s, &i->op[0], rows, &pitch), *w = from;
+    mm_part part = low ? MM_LOW : e->wmode == CPS_PE_FP32MODE_HIGH ? MM_HIGH : MM_WHOLE;
+    const float *w = e->w[0] + (size_t)r0 * LANES + c0;
+    size_t pitch;
+    const float *x = moving(s, &i->op[0], rows, &pitch);
     for (unsigned k = 0; k < rows && low && all; k++)
         all = s->wide->finite((const float *)((const uint8_t *)x + k * pitch), n);
-    mm_strips *strips = strips_of(e, i, 1u + e->wmode);
-    if ((low || e->wmode == CPS_PE_FP32MODE_HIGH) && !(all && strips->ready)) {
-        for (unsigned k = 0; k < rows; k++, from += LANES)
-            s->wide->split(from, low, s->row[1] + k * cols, cols);
-        w = s->row[1];
-        wpitch = cols;
-    }
     if (all) {
-        mm_job j = {.w = w, .wpitch = wpitch, .x = x, .xpitch = pitch, .rows = rows,
-                    .exact = true, .strips = strips};
+        mm_job j = {.w = w, .wpitch = LANES, .part = part, .x = x, .xpitch = pitch,
+                    .rows = rows, .exact = true, .strips = strips_of(e, i, 1u + e->wmode)};
         multiply(s, e, i, &j, region);
         return;
     }
@@ -453,7 +447,7 @@ matmul_fp32(cps_sim *s, engine *e, insn *i, uint32_t n, unsigned region)
         for (uint32_t c = 0; c < n; c++) {
             float acc = 0;
             for (unsigned k = 0; k < rows; k++) {
-                float a = w[k * wpitch + m], v = x[k * (pitch / sizeof v) + c];
+                float a = mm_part_of(part, w[k * LANES + m]), v = x[k * (pitch / sizeof v) + c];
                 if (a != 0)
                     acc = fmaf(a, v, acc);
             }

@@ -64,8 +64,6 @@ typedef struct wide_loops {
      * bytes apart. No `sel`: sel[c] is c. */
     void (*turn)(const uint8_t *in, size_t pitch, const uint8_t *sel, size_t n, unsigned cols,
                  unsigned es, uint8_t *out, size_t opitch);
-    /* The upper 12 bits of each significand, or the exact rest; of what is not finite itself and 0. */
-    void (*split)(const float *in, bool low, float *out, size_t n);
     bool (*finite)(const float *in, size_t n); /* all of them */
     bool (*finite_codes)(const uint16_t *in, size_t n); /* of bf16 */
     /* The eight largest of n values, the largest first; of equal ones those met first. NaN is none. */

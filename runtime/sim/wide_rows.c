@@ -730,19 +730,6 @@ turn(const uint8_t *in, size_t pitch, const uint8_t *sel, size_t n, unsigned col
     }
 }
 
-static void
-split(const float *in, bool low, float *out, size_t n)
-{
-    LOOP (size_t k = 0; k < n; k++) {
-        float x = in[k];
-        uint32_t b = bits(x);
-        float high = value(b & 0xFFFFF000u), rest = x - high;
-        bool far = (b << 1) >> 24 == 255;
-        float h = far ? x : high, l = far ? 0.0f : rest;
-        out[k] = low ? l : h;
-    }
-}
-
 static bool
 all_finite(const float *in, size_t n)
 {
@@ -887,7 +874,6 @@ const wide_loops WIDE = {
     .affine = affine,
     .selector = selector,
     .turn = turn,
-    .split = split,
     .finite = all_finite,
     .finite_codes = all_finite_codes,
     .max8 = max8,

@@ -53,7 +53,7 @@ plain(const mm_job *j, unsigned m, unsigned c, float old)
 {
     float acc = 0;
     for (unsigned k = 0; k < j->rows; k++) {
-        float w = j->w[k * j->wpitch + m];
+        float w = mm_part_of(j->part, j->w[k * j->wpitch + m]);
         float x = j->bf16 ? cps_bits_f32((uint32_t)x16[k * COLS + c] << 16) : x32[k * COLS + c];
         if (j->exact) {
             acc = fmaf(w, x, acc);
@@ -95,6 +95,7 @@ products(void)
             mm_job j = {.w = w32, .wpitch = M, .rows = K, .cols = M, .n = COLS, .opitch = COLS,
                         .out = got, .room = room, .bf16 = form == 0, .exact = form == 1,
                         .add = form != 2};
+            j.part = j.exact ? (mm_part)how : MM_WHOLE;
             j.x = j.bf16 ? (const void *)x16 : (const void *)x32;
             j.xpitch = COLS * (j.bf16 ? sizeof *x16 : sizeof *x32);
             if (form == 2) { // 12 bits, as every type but fp32 has
@@ -120,18 +121,35 @@ products(void)
     free(got);
 }
 
+/* A weight is the sum of its parts; what is not finite is whole in the upper one. */
+static void
+parts(void)
+{
+    unsigned bad = 0;
+    for (unsigned k = 0; k < 10000; k++) {
+        float v = any(), high = mm_part_of(MM_HIGH, v), low = mm_part_of(MM_LOW, v);
+        bool far = !isfinite(v);
+        bad += !same(high, far ? v : cps_bits_f32(cps_f32_bits(v) & 0xFFFFF000));
+        bad += !same(far ? low : high + low, far ? 0 : v) || !same(mm_part_of(MM_WHOLE, v), v);
+    }
+    CHECK_INT(bad, 0);
+    CHECK(mm_part_of(MM_HIGH, -INFINITY) == -INFINITY && mm_part_of(MM_LOW, -INFINITY) == 0);
+}
+
 /* A small product twice, the second time added, into a field of zeros with a margin: how much of it is wrong.
  * `kept` holds the packed weights from the first to the second. */
 enum { SMALL = 7, WIDEST = 34, MOST = 67 };
 
 static unsigned
-wrong(int level, unsigned cols, unsigned n, float *kept)
+wrong(int level, unsigned form, unsigned cols, unsigned n, float *kept)
 {
     static float room[SMALL * (WIDEST + MM_PANEL)], got[WIDEST + 1][MOST + 1];
     mm_strips strips = {.at = kept};
-    mm_job j = {.w = w32, .wpitch = M, .x = x16, .xpitch = COLS * sizeof *x16, .bf16 = true,
-                .rows = SMALL, .cols = cols, .n = n, .out = got[0], .opitch = MOST + 1,
-                .room = room, .strips = kept ? &strips : NULL};
+    mm_job j = {.w = w32, .wpitch = M, .rows = SMALL, .cols = cols, .n = n, .out = got[0],
+                .opitch = MOST + 1, .room = room, .strips = kept ? &strips : NULL,
+                .bf16 = form == 0, .exact = form == 1};
+    j.x = j.bf16 ? (const void *)x16 : (const void *)x32;
+    j.xpitch = COLS * (j.bf16 ? sizeof *x16 : sizeof *x32);
     memset(got, 0, sizeof got);
     if (!mm_run_on(level, &j))
         return 0;
@@ -156,9 +174,11 @@ widths(void)
     static float kept[SMALL * WIDEST];
     unsigned bad = 0;
     fill(0);
+    for (int i = 0; i < K * COLS; i++)
+        x32[i] = cps_bits_f32(cps_f32_bits(x32[i]) & 0xFFFFF000); // 12 bits
     for (unsigned cols = 1; cols <= WIDEST; cols++) {
         for (unsigned q = 0; q < 3 * cps_countof(n); q++)
-            bad += wrong((int)q % 3, cols, n[q / 3], q % 2 ? kept : NULL);
+            bad += wrong((int)q % 3, (cols + q / 6) % 3, cols, n[q / 3], q % 2 ? kept : NULL);
     }
     CHECK_INT(bad, 0);
 }
@@ -317,9 +337,6 @@ rows(const wide_loops *w)
         }
         bad += !eights(w, v, n);
         size_t k = 0;
-        w->split(v, false, out, n);
-        for (k = 0; k < n; k++)
-            bad += !same(out[k], isfinite(v[k]) ? cps_bits_f32(cps_f32_bits(v[k]) & 0xFFFFF000) : v[k]);
         bool finite = true;
         for (k = 0; k < n; k++)
             finite &= isfinite(v[k]) != 0;
@@ -504,6 +521,7 @@ main(int argc, char **argv)
         hb[i] = (uint16_t)word();
     }
     products();
+    parts();
     widths();
     exp_accuracy(4099);
     for (int level = 0; level < 3; level++) {
