@@ -557,6 +557,7 @@ struct cps_sim {
     bool timer; /* no memory, no data: time only */
     bool proof; /* no memory, no data: proofs only; transfers have footprints, but no descriptors */
     bool bare;  /* either of them */
+    bool every_turn; /* proofs follow loops turn by turn */
     bool verified; /* what is loaded has passed cps_isa_verify */
     cps_sim_report rep;
     model model[CPS_INSNS];

@@ -17,8 +17,11 @@
  * is the simulator's: a pair it reports is a pair that nothing orders. Deadlock is impossible
  * when one run ends and every semaphore is used the same way in all runs: each clear is ordered
  * with each update and each wait of its semaphore, and a wait for equality cannot be overshot.
- * Waits for events or for small values are left undecided. */
-#include "runtime/sim/prove_state.h"
+ * Waits for events or for small values are left undecided.
+ *
+ * Of a loop's turns that are alike most are left out (prove_loop.c). What that does not show to hold
+ * is followed once more, turn by turn: nothing is told of a kernel that this would not tell. */
+#include "runtime/sim/prove_loop.h"
 
 enum { STEPS_MAX = 1 << 24 };
 
@@ -29,6 +32,13 @@ undecided(prover *p, const insn *i, const char *why)
         p->open = why;
         p->open_at = i;
     }
+}
+
+/* Some loop's turn is under watch. */
+static bool
+watched(const prover *p)
+{
+    return p->loops && p->loops->watched;
 }
 
 /* ---- semaphores ---- */
@@ -169,6 +179,8 @@ pass(prover *p, engine *e, const insn *i)
     }
     if (!i->sy.nwait)
         return;
+    if (p->loops)
+        p->loops->last_wait[e->id] = p->pos[e->id];
     // Claims only ever shrink; the round in which none does is the last.
     unsigned id = e->id;
     uint32_t k = p->nwaits[id]++;
@@ -224,6 +236,13 @@ updates(prover *p, engine *e, const insn *i)
 
 /* ---- what instructions do ---- */
 
+static void
+accessed(prover *p, const engine *e)
+{
+    if (p->loops)
+        p->loops->access[e->id] = p->pos[e->id];
+}
+
 void
 prove_submit(cps_sim *s, engine *e, const insn *i, block *b)
 {
@@ -231,6 +250,7 @@ prove_submit(cps_sim *s, engine *e, const insn *i, block *b)
     p->forks->works++;
     queue *q = &s->queues.data[b->queue];
     uint32_t n = ++p->transfers[b->queue];
+    block *all = watched(p) ? drift_transfer(p, b) : b;
     if (p->round == 0) {
         cps_vec_push(s->run_arena, &p->submitted[b->queue], b);
         for (unsigned r = 0; r < DMA_RINGS; r++)
@@ -251,7 +271,7 @@ prove_submit(cps_sim *s, engine *e, const insn *i, block *b)
         add_update(p, b->semaphore, 2 * CPS_ENGINES + b->queue, u, b->increment);
     if (!p->last)
         return;
-    xfer x = {.b = b, .by = i, .seq = n, .vc = e->vc};
+    xfer x = {.b = all, .by = i, .seq = n, .vc = e->vc};
     for (unsigned r = 0; r < (unsigned)parts; r++)
         race_transfer(s, &x, r);
 }
@@ -262,15 +282,20 @@ prove_access(cps_sim *s, engine *e, const insn *i, const rect *r, bool write)
     prover *p = s->prover;
     if (write && r->space == SP_HBM)
         p->written[r->var] = true;
+    rect room;
+    accessed(p, e);
+    if (watched(p))
+        drift_access(p, r, &p->loops->from);
     if (!p->last)
         return;
     e->count = p->pos[e->id];
-    race_access(s, r, write, i, e->vc, true);
+    race_access(s, watched(p) ? drift_swept(p, r, &p->loops->from, write, &room) : r, write, i, e->vc, true);
 }
 
 void
 prove_look(cps_sim *s, engine *e, const insn *i, const rect *r)
 {
+    accessed(s->prover, e);
     if (!s->prover->last)
         return;
     e->count = s->prover->pos[e->id];
@@ -295,6 +320,16 @@ prove_loaded(cps_sim *s, engine *e, unsigned reg, const rect *r)
     fork_loaded(s, s->prover->forks, e, reg, r);
 }
 
+static void
+operand(prover *p, const engine *e, const insn *i, const opnd *o, bool write, bool by_reg)
+{
+    rect r = opnd_rect(o), room;
+    const rect *all = &r;
+    if (by_reg && watched(p))
+        all = drift_swept(p, &r, &p->loops->reg[e->id][o->reg % REGS], write, &room);
+    race_access(p->s, all, write, i, e->vc, false);
+}
+
 /* The footprints of a datapath instruction, which may name registers. */
 static void
 data(prover *p, engine *e, insn *i)
@@ -317,18 +352,17 @@ data(prover *p, engine *e, insn *i)
             return;
         }
     p->approx |= i->sem->kind == SEM_OWN;
+    accessed(p, e);
+    if (watched(p) && !i->placed)
+        drift_operands(p, e, i);
     if (!p->last || !bind_operands(s, e, i))
         return;
     e->count = p->pos[e->id];
-    for (unsigned k = 0; k < i->nop; k++) {
-        rect r = opnd_rect(&i->op[k]);
-        race_access(s, &r, i->op[k].out, i, e->vc, false);
-    }
+    for (unsigned k = 0; k < i->nop; k++)
+        operand(p, e, i, &i->op[k], i->op[k].out, i->op[k].reg != 0xFF);
     for (unsigned k = 0; k < i->nsc; k++)
-        if (i->sc[k].mode != SC_IMM) {
-            rect r = opnd_rect(&i->sc[k].at);
-            race_access(s, &r, false, i, e->vc, false);
-        }
+        if (i->sc[k].mode != SC_IMM)
+            operand(p, e, i, &i->sc[k].at, false, i->sc[k].mode == SC_REG);
 }
 
 /* The registers that an instruction of the sequencer reads and writes; false: it is not one
@@ -343,6 +377,8 @@ control(prover *p, engine *e, insn *i)
         return false;
     bool all = (reads & ~*known) == 0;
     if (branch && !all) {
+        if (watched(p))
+            drift_spoil(p);
         const char *why = fork_branch(s, p->forks, e, i, *known);
         if (why)
             undecided(p, i, why);
@@ -351,8 +387,12 @@ control(prover *p, engine *e, insn *i)
     for (unsigned r = 0; writes >> r && r < REGS; r++)
         if (writes >> r & 1)
             p->forks->of[e->id][r] = 0;
+    if (all && watched(p))
+        drift_control(p, e, i);
     if (all && !i->sem->exec(s, e, i))
         undecided(p, i, "an instruction that faults");
+    if (branch && p->loops && e->pc <= i->index)
+        loops_park(p, e->id, i->index);
     *known = all ? *known | writes : *known & ~writes;
     return true;
 }
@@ -363,6 +403,8 @@ sequencer(prover *p, engine *e, insn *i)
     cps_sim *s = p->s;
     if (control(p, e, i))
         return;
+    if (watched(p))
+        drift_addresses(p, e, i);
     if (i->sem->exec == exec_sem_clear) {
         for (unsigned k = 0; k < SEMS; k++) {
             uint64_t rest = p->live[k / 64] >> k % 64;
@@ -417,6 +459,8 @@ walk(prover *p)
     memset(p->transfers, 0, sizeof p->transfers);
     memset(p->nwaits, 0, sizeof p->nwaits);
     memset(p->live, 0, sizeof p->live);
+    if (p->loops)
+        loops_walk(p);
     for (unsigned k = 0; k < SEMS; k++) {
         psem *m = &p->sem[k];
         m->value = 0;
@@ -444,7 +488,7 @@ walk(prover *p)
         moved = false;
         for (unsigned k = 0; k < CPS_ENGINES; k++) {
             engine *e = &s->eng[k];
-            while (!e->halted && !p->open) {
+            while (!e->halted && !p->open && !(p->loops && p->loops->parked[k])) {
                 if (e->pc >= e->n) {
                     e->halted = true;
                     break;
@@ -457,9 +501,12 @@ walk(prover *p)
                 }
                 moved = true;
                 e->pc++;
-                if (++p->steps > STEPS_MAX)
+                p->steps++;
+                if (p->steps - (p->loops ? p->loops->steps : 0) > STEPS_MAX)
                     undecided(p, i, "too many instructions to follow");
                 pass(p, e, i);
+                if (watched(p))
+                    drift_sync(p, e, i);
                 if (i->sem->kind == SEM_SEQ)
                     sequencer(p, e, i);
                 else
@@ -467,7 +514,11 @@ walk(prover *p)
                 updates(p, e, i);
             }
         }
+        if (p->loops)
+            moved = loops_turn(p, moved);
     }
+    if (p->loops)
+        loops_end(p);
     bool ends = !p->open;
     for (unsigned k = 0; k < CPS_ENGINES; k++)
         ends = ends && s->eng[k].halted;
@@ -535,10 +586,10 @@ guess_last(prover *p, cps_diags *quiet, bool *ends)
     return false;
 }
 
-/* All runs that go one way at every branch. Whether there is one is not known where values from
- * memory decide twice: such a path is proved or left open. */
-static void
-prove_path(cps_sim *s, forks *f, cps_diags *quiet, cps_proof *out)
+/* Follows one path, all turns of its loops or (`skip`) some that stand for the others. Whether the verdict
+ * is one. */
+static bool
+follow(cps_sim *s, forks *f, cps_diags *quiet, bool skip, cps_proof *out)
 {
     cps_diags *d = s->d;
     *out = (cps_proof){.races = CPS_PROOF_OPEN, .deadlock = CPS_PROOF_OPEN};
@@ -559,6 +610,7 @@ prove_path(cps_sim *s, forks *f, cps_diags *quiet, cps_proof *out)
     p->nchains = s->nclock;
     p->submitted = cps_arena_alloc(s->run_arena, sizeof *p->submitted * s->queues.n);
     p->written = cps_new_array(s->run_arena, bool, s->vars.n);
+    p->loops = skip ? loops_new(s) : NULL;
     s->prover = p;
     bool ends = p->nchains <= CHAINS_MAX && walk(p);
     if (p->nchains > CHAINS_MAX)
@@ -598,10 +650,34 @@ prove_path(cps_sim *s, forks *f, cps_diags *quiet, cps_proof *out)
     out->index = p->open_at ? p->open_at->index : 0;
     out->instructions = p->steps / (p->round + 1);
     out->rounds = p->round;
+    out->turns_left_out = skip ? p->loops->left_out : 0;
     s->prover = NULL;
     s->clocks = NULL;
     cps_arena_destroy(p->clocks[0]);
     cps_arena_destroy(p->clocks[1]);
+    if (out->races == CPS_PROOF_HOLDS && out->deadlock == CPS_PROOF_HOLDS)
+        return !skip || !p->loops->refuted;
+    bool fails = out->races == CPS_PROOF_FAILS || out->deadlock == CPS_PROOF_FAILS;
+    return !skip || (!p->loops->met && !fails); // what fails is to be told
+}
+
+/* All runs that go one way at every branch. Whether there is one is not known where values from
+ * memory decide twice: such a path is proved or left open. */
+static void
+prove_path(cps_sim *s, forks *f, cps_diags *quiet, cps_proof *out)
+{
+    cps_diags *d = s->d;
+    const forks before = *f;
+    cps_diags *told = s->d = cps_diags_create();
+    bool sure = !s->every_turn && follow(s, f, quiet, true, out) && !cps_diags_errors(told);
+    s->d = d;
+    cps_diags_destroy(told);
+    if (sure)
+        return;
+    *f = before;
+    if (s->log)
+        *s->log = (shared_log){.arena = s->log->arena};
+    follow(s, f, quiet, false, out);
 }
 
 // The worse of two verdicts: fails, open, holds.
@@ -611,6 +687,12 @@ worse(cps_verdict a, cps_verdict b)
     if (a == CPS_PROOF_FAILS || b == CPS_PROOF_FAILS)
         return CPS_PROOF_FAILS;
     return a == CPS_PROOF_OPEN ? a : b;
+}
+
+void
+cps_sim_prove_every_turn(cps_sim *s, bool on)
+{
+    s->every_turn = on;
 }
 
 bool
@@ -633,6 +715,7 @@ cps_sim_prove(cps_sim *s, cps_proof *out, cps_diags *d)
         }
         next.instructions = CPS_MAX(next.instructions, out->instructions);
         next.rounds = CPS_MAX(next.rounds, out->rounds);
+        next.turns_left_out += out->turns_left_out;
         *out = next;
     }
     s->d = NULL;

@@ -67,6 +67,7 @@ struct prover {
     bool *written;               /* per variable: something on this path may write it */
     cps_arena *clocks[2];        /* of this round and of the one before */
     bool approx;           /* some access stands for more bytes than it may touch */
+    struct loops *loops;   /* NULL: every turn of a loop is walked */
 };
 
 typedef struct prover prover;
@@ -78,7 +79,9 @@ void prove_rose(prover *p, engine *e, psem *m, int64_t v);
 void prove_fell(prover *p, engine *e, psem *m, int64_t v);
 /* Whether no other order of the run can change what this wait sees; if not, prove_unlive. */
 void prove_settled(prover *p, engine *e, const psem *m, uint32_t pos, bool equal, int64_t v);
-/* The same of a semaphore's clears and updates. */
+/* Whether engine `e`, which knows `vc`, knows of a clear that has wiped out all updates so far. */
+bool prove_over(const psem *m, unsigned e, vclock vc);
+/* The same as prove_settled of a semaphore's clears and updates. */
 void prove_clears(prover *p, const psem *m);
 
 #endif

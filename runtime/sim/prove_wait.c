@@ -321,6 +321,20 @@ prove_settled(prover *p, engine *e, const psem *m, uint32_t pos, bool equal, int
         prove_unlive(p, "a wait for equality may be overshot");
 }
 
+bool
+prove_over(const psem *m, unsigned e, vclock vc)
+{
+    const reset *r = m->now ? &m->resets.data[m->now - 1] : NULL;
+    if (r && (r->value || (r->engine != e && vc[2 * r->engine] < r->pos)))
+        return false;
+    for (unsigned j = 0; j < m->nup; j++) {
+        const chain *k = &m->chain[m->up[j]];
+        if (k->now && (!r || !past(r->vc, m->up[j], &k->u.data[k->now - 1]))) // what is known of is a prefix
+            return false;
+    }
+    return true;
+}
+
 /* Whether each clear of a semaphore is ordered with all its updates. */
 void
 prove_clears(prover *p, const psem *m)

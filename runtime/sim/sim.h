@@ -105,11 +105,14 @@ typedef struct cps_proof {
     uint32_t index;
     uint64_t instructions; /* of one run, as fetched */
     unsigned rounds;       /* until the claims stood */
+    uint64_t turns_left_out; /* of loops, others stood for them */
 } cps_proof;
 
 /* Of the loaded kernel; binds nothing and may be called between runs. False when something fails,
  * with the diagnostics of a run (E8301, E8303). */
 bool cps_sim_prove(cps_sim *s, cps_proof *out, cps_diags *d);
+/* From now on a proof follows every turn of a loop, as long as that takes; the verdict is the same. */
+void cps_sim_prove_every_turn(cps_sim *s, bool on);
 
 /* Of the logical core whose first core is `core`: each of its cores, and what they share. */
 bool cps_sim_group_prove(cps_sim_group *g, unsigned core, cps_proof *out, cps_diags *d);
