@@ -100,23 +100,11 @@ ranged(double x, double y, int lo, int hi)
     return in ? (float)y : NAN;
 }
 
-void
-act_row(const wide_loops *w, unsigned fn, float alpha, const float *in, float *out, size_t n)
+/* One value after another. */
+static void
+act_plain(unsigned fn, float alpha, const float *in, float *out, size_t n)
 {
     (void)alpha;
-    if (fn == CPS_ACTFN_EXP) {
-        w->exp(in, out, n);
-        return;
-    }
-    if (fn == CPS_ACTFN_SQUARE) { // the product of two floats is exact in binary64: one rounding
-        wide_side a = {.at = (uint8_t *)(uintptr_t)in}, o = {.at = (uint8_t *)out};
-        wide_square(w, &o, &a, 1, n);
-        return;
-    }
-    if (fn == CPS_ACTFN_COPY || fn == CPS_ACTFN_IDENTITY) {
-        w->affine(in, 1, -0.0f, out, n);
-        return;
-    }
     switch (fn) {
 #define FN(name, expr, lo, hi)                                                                 \
     case CPS_ACTFN_##name:                                                                     \
@@ -132,6 +120,64 @@ act_row(const wide_loops *w, unsigned fn, float alpha, const float *in, float *o
     default:
         break;
     }
+}
+
+/* Functions that the wide loops have for most values. */
+static wide_smooth
+smooth_of(unsigned fn)
+{
+    switch (fn) {
+    case CPS_ACTFN_SIGMOID:
+        return WIDE_SIGMOID;
+    case CPS_ACTFN_SILU:
+        return WIDE_SILU;
+    case CPS_ACTFN_GELU_APPRX_TANH:
+        return WIDE_GELU_TANH;
+    case CPS_ACTFN_GELU_APPRX_SIGMOID:
+        return WIDE_GELU_SIGMOID;
+    case CPS_ACTFN_TANH:
+        return WIDE_TANH;
+    default:
+        return WIDE_SMOOTHS;
+    }
+}
+
+static void
+act_smooth(const wide_loops *w, unsigned fn, const float *in, float *out, size_t n)
+{
+    wide_smooth f = smooth_of(fn);
+    for (size_t k = 0; k < n; k += WIDE_SMOOTH_MOST) { // in and out may be the same
+        float x[WIDE_SMOOTH_MOST];
+        uint32_t unsure[WIDE_SMOOTH_MOST];
+        size_t some = CPS_MIN(n - k, (size_t)WIDE_SMOOTH_MOST);
+        memcpy(x, in + k, some * sizeof *x);
+        if (!w->smooth(f, x, out + k, unsure, some))
+            continue;
+        for (size_t j = 0; j < some; j++) {
+            if (unsure[j])
+                act_plain(fn, 0, &x[j], &out[k + j], 1);
+        }
+    }
+}
+
+void
+act_row(const wide_loops *w, unsigned fn, float alpha, const float *in, float *out, size_t n)
+{
+    if (fn == CPS_ACTFN_EXP) {
+        w->exp(in, out, n);
+        return;
+    }
+    if (fn == CPS_ACTFN_SQUARE) { // the product of two floats is exact in binary64: one rounding
+        wide_side a = {.at = (uint8_t *)(uintptr_t)in}, o = {.at = (uint8_t *)out};
+        wide_square(w, &o, &a, 1, n);
+        return;
+    }
+    if (fn == CPS_ACTFN_COPY || fn == CPS_ACTFN_IDENTITY)
+        w->affine(in, 1, -0.0f, out, n);
+    else if (smooth_of(fn) != WIDE_SMOOTHS)
+        act_smooth(w, fn, in, out, n);
+    else
+        act_plain(fn, alpha, in, out, n);
 }
 
 bool

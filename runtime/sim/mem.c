@@ -453,8 +453,8 @@ mem_create(cps_sim *s)
 static void
 fill(cps_sim *s, uint32_t index, unsigned lane)
 {
-    uint32_t at = index * STALE;
-    memset(s->sbuf + (size_t)lane * s->sbuf_pitch + at, 0xFF, CPS_MIN(s->sbuf_hi - at, (uint32_t)STALE));
+    uint32_t at = index * STALE, end = CPS_MIN(at + STALE, s->sbuf_hi);
+    memset(s->sbuf + (size_t)lane * s->sbuf_pitch + at, 0xFF, end - at);
 }
 
 /* The bits of partitions [part, part + rows) of those from 64 h on. */
@@ -474,6 +474,8 @@ mem_need(cps_sim *s, unsigned part, unsigned rows, int64_t lo, int64_t hi, bool 
         bool all = whole && lo <= b * STALE && hi >= CPS_MIN((b + 1) * STALE, (int64_t)s->sbuf_hi);
         for (unsigned h = 0; h < 2; h++) {
             uint64_t met = s->stale[b].lanes[h] & want[h];
+            if (!met)
+                continue;
             s->stale[b].lanes[h] &= ~met;
             s->nstale -= (uint32_t)__builtin_popcountll(met);
             for (; met && !all; met &= met - 1)

@@ -19,6 +19,17 @@ typedef enum wide_op { WIDE_ADD, WIDE_SUB, WIDE_MUL, WIDE_MAX, WIDE_MIN, WIDE_OP
 /* Functions of wide.act. */
 typedef enum wide_act { WIDE_EXP, WIDE_SQUARE, WIDE_PASS } wide_act;
 
+/* Functions of wide.smooth. */
+typedef enum wide_smooth {
+    WIDE_SIGMOID,
+    WIDE_SILU,
+    WIDE_GELU_TANH,
+    WIDE_GELU_SIGMOID,
+    WIDE_TANH,
+    WIDE_SMOOTHS
+} wide_smooth;
+enum { WIDE_SMOOTH_MOST = 64 };
+
 /* v * mul + add, each rounded; 1 and -0 leave every v as it is. */
 typedef struct wide_step {
     float mul, add;
@@ -55,6 +66,9 @@ typedef struct wide_loops {
      * values of the row in order. */
     void (*act)(wide_act f, const wide_side *o, const wide_side *a, const float *scale,
                 const float *bias, float *acc, unsigned rows, size_t n);
+    /* f of n values, at most WIDE_SMOOTH_MOST, as act_fn.c has it; true when some are not: where `unsure` is
+     * not 0. `in` and `out` differ. */
+    bool (*smooth)(wide_smooth f, const float *in, float *out, uint32_t *unsure, size_t n);
     /* in * mul, then + add, each rounded. */
     void (*affine)(const float *in, float mul, float add, float *out, size_t n);
     /* For each of n columns of x: the row of its single 1, all others being 0; false when a column is not
@@ -86,6 +100,10 @@ wide_cast(const wide_loops *w, const wide_side *o, const wide_side *a, unsigned 
     static const wide_step none[1][2];
     w->cast[wide_kind(o, a)](o, a, a, none, 0, rows, n);
 }
+
+bool wide_base_smooth(wide_smooth f, const float *in, float *out, uint32_t *unsure, size_t n);
+bool wide_avx2_smooth(wide_smooth f, const float *in, float *out, uint32_t *unsure, size_t n);
+bool wide_avx512_smooth(wide_smooth f, const float *in, float *out, uint32_t *unsure, size_t n);
 
 extern const wide_loops wide_base, wide_avx2, wide_avx512;
 

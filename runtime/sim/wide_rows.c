@@ -1,5 +1,5 @@
 /* The loops of wide.h. This file is compiled once for each instruction set: WIDE names the table that it
- * fills. Loops are plain C that the compiler turns into vectors; what has no such form is written with the
+ * fills, SMOOTH its function of wide_smooth.c. Loops are plain C that the compiler turns into vectors; what has no such form is written with the
  * vectors of wide_vec.h, where there are any. Rows that are read and written may be the same, never overlap
  * otherwise. */
 #include "runtime/sim/wide.h"
@@ -871,6 +871,7 @@ const wide_loops WIDE = {
     .top = top,
     .exp = exp_row,
     .act = act,
+    .smooth = SMOOTH,
     .affine = affine,
     .selector = selector,
     .turn = turn,

@@ -471,6 +471,42 @@ every_exp(const wide_loops *w, uint64_t first, uint64_t step)
     CHECK_INT(bad, 0);
 }
 
+/* The functions of wide.smooth as act_fn.c has them for finite numbers. */
+static float
+smooth_value(wide_smooth f, double x)
+{
+    double z = f == WIDE_GELU_TANH      ? 2 * 0.79788456080286535588 * (x + 0.044715 * x * x * x)
+               : f == WIDE_GELU_SIGMOID ? 1.702 * x
+                                        : x;
+    double s = 1.0 / (1.0 + exp(-z));
+    return (float)(f == WIDE_TANH ? tanh(x) : f == WIDE_SIGMOID ? s : x * s);
+}
+
+/* Every `step`-th number: what is not called unsure is right, and of ordinary size little is unsure. */
+static void
+every_smooth(const wide_loops *w, wide_smooth f, uint64_t first, uint64_t step)
+{
+    float in[WIDE_SMOOTH_MOST], out[WIDE_SMOOTH_MOST];
+    uint32_t unsure[WIDE_SMOOTH_MOST];
+    uint64_t bad = 0, ordinary = 0, left = 0;
+    for (uint64_t c = first; c < (uint64_t)1 << 32;) {
+        unsigned n = 0, want = c % 9 ? WIDE_SMOOTH_MOST : 1 + (unsigned)(c % WIDE_SMOOTH_MOST);
+        for (; n < want && c < (uint64_t)1 << 32; n++, c += step)
+            in[n] = cps_bits_f32((uint32_t)c);
+        bool any = w->smooth(f, in, out, unsure, n), found = false;
+        for (unsigned k = 0; k < n; k++) {
+            bool common = fabsf(in[k]) > 0.01f && fabsf(in[k]) < 16;
+            found |= unsure[k] != 0;
+            ordinary += common;
+            left += common && unsure[k];
+            bad += !unsure[k] && cps_f32_bits(out[k]) != cps_f32_bits(smooth_value(f, in[k]));
+        }
+        bad += any != found;
+    }
+    CHECK_INT(bad, 0);
+    CHECK(left <= ordinary / 1000);
+}
+
 /* What exp.h says of its accuracy, of every `step`-th x of either sign; `fell` counts results below that of the
  * x before, of neighbours the only ones. */
 static void
@@ -503,7 +539,7 @@ exp_accuracy(uint32_t step)
     }
 }
 
-/* With `exp` only exp is looked at, of all 2^32 numbers: minutes. */
+/* With `exp` only exp is looked at, of all 2^32 numbers: minutes. With `smooth` the functions of wide.smooth. */
 int
 main(int argc, char **argv)
 {
@@ -512,6 +548,12 @@ main(int argc, char **argv)
         for (int level = 0; level < 3; level++)
             if (wide_at(level))
                 every_exp(wide_at(level), 0, 1);
+        return CHECK_DONE();
+    }
+    if (argc > 1 && strcmp(argv[1], "smooth") == 0) {
+        for (int level = 0; level < 3; level++)
+            for (wide_smooth f = 0; f < WIDE_SMOOTHS && wide_at(level); f++)
+                every_smooth(wide_at(level), f, 0, 1);
         return CHECK_DONE();
     }
     for (int i = 0; i < ROWS * N; i++) {
@@ -533,6 +575,8 @@ main(int argc, char **argv)
         activations(w);
         transposes(w);
         every_exp(w, (unsigned)level, 65521);
+        for (wide_smooth f = 0; f < WIDE_SMOOTHS; f++)
+            every_smooth(w, f, (unsigned)level, 65521);
     }
     CHECK(wide_best() != NULL);
     return CHECK_DONE();
