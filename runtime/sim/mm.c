@@ -117,6 +117,18 @@ part_panel(const mm_job *j, unsigned c, unsigned n, float *to)
     }
 }
 
+/* Rows [k, end) of x from column c on, of the next panel: a set that works on parts of a panel fetches it
+ * while it computes. */
+INLINE void
+ahead(const mm_job *j, unsigned c, unsigned k, unsigned end)
+{
+    size_t pitch = j->xpitch;
+    const uint8_t *x = (const uint8_t *)j->x + k * pitch + c * (j->bf16 ? 2u : 4u);
+    end = c < j->n ? CPS_MIN(end, j->rows) : 0;
+    for (; k < end; k++, x += pitch)
+        __builtin_prefetch(x, 0, 3);
+}
+
 /* Rows of a finished block to where they belong, n of `wide` columns. */
 INLINE void
 put(const float *t, unsigned wide, const mm_job *j, float *o, unsigned high, unsigned n)
@@ -206,12 +218,15 @@ weights(const mm_job *j, const unsigned high, float **at)
         const uint8_t *in = (const uint8_t *)j->x + c * (j->bf16 ? 2u : 4u);                   \
         for (unsigned k = 0; k < j->rows; k++, in += j->xpitch, to += MM_PANEL) {              \
             if (j->bf16) {                                                                     \
-                __builtin_prefetch(in + MM_PANEL * 2, 0, 3);                                   \
+                if (WIDE * L_##suf == MM_PANEL)                                                \
+                    __builtin_prefetch(in + MM_PANEL * 2, 0, 3);                               \
                 ALL(i, vecs) *(vec_##suf *)(to + i * L_##suf) = UP(in + i * L_##suf * 2);      \
             } else {                                                                           \
-                __builtin_prefetch(in + MM_PANEL * 4, 0, 3);                                   \
-                __builtin_prefetch(in + MM_PANEL * 4 + 64, 0, 3);                              \
-                __builtin_prefetch(in + MM_PANEL * 4 + 128, 0, 3);                             \
+                if (WIDE * L_##suf == MM_PANEL) {                                              \
+                    __builtin_prefetch(in + MM_PANEL * 4, 0, 3);                               \
+                    __builtin_prefetch(in + MM_PANEL * 4 + 64, 0, 3);                          \
+                    __builtin_prefetch(in + MM_PANEL * 4 + 128, 0, 3);                         \
+                }                                                                              \
                 ALL(i, vecs)                                                                   \
                 *(vec_##suf *)(to + i * L_##suf) = *(const vec_##suf *)(in + i * L_##suf * 4); \
             }                                                                                  \
@@ -275,14 +290,19 @@ weights(const mm_job *j, const unsigned high, float **at)
         }                                                                                      \
     }                                                                                          \
                                                                                                \
-    /* Columns [c, c + n) of the result, n <= C vectors; x is at that column of its panel. */  \
+    /* Columns [c, c + n) of the result, n <= C vectors; x is at that column of its panel.     \
+     * Each column of w fetches a `share` of the rows of the panel to come. */                 \
     isa INLINE void strips_##suf(const mm_job *j, const float *w, const float *x, unsigned c,  \
                                  unsigned n, const unsigned C, const bool fused)               \
     {                                                                                          \
         unsigned m = 0, high = tall(j->cols, HIGH) * (HIGH);                                   \
+        unsigned share = (j->rows + j->cols - 1) / j->cols;                                    \
         float *o = j->out + c;                                                                 \
-        for (; m < high; m += (HIGH))                                                          \
+        for (; m < high; m += (HIGH)) {                                                        \
+            if (WIDE * L_##suf != MM_PANEL)                                                    \
+                ahead(j, c + MM_PANEL, m * share, (m + (HIGH)) * share);                       \
             block_##suf(w + (size_t)m * j->rows, x, j, o + m * j->opitch, n, HIGH, C, fused);  \
+        }                                                                                      \
         for (; m + 4 <= j->cols; m += 4)                                                       \
             block_##suf(w + (size_t)m * j->rows, x, j, o + m * j->opitch, n, 4, C, fused);     \
         for (; m < j->cols; m++)                                                               \
