@@ -550,11 +550,15 @@ cps_pass_legalise(cps_cg *g)
         ok &= one(&l, &g->f->insts.data[i]);
     if (!ok)
         return false;
-    g->f->insts.n = 0;
-    cps_vec_reserve(g->f->arena, &g->f->insts, l.head.n + l.out.n);
-    for (uint32_t i = 0; i < l.head.n; i++)
-        cps_vec_push(g->f->arena, &g->f->insts, l.head.data[i]);
-    for (uint32_t i = 0; i < l.out.n; i++)
-        cps_vec_push(g->f->arena, &g->f->insts, l.out.data[i]);
+    cps_vec_reserve(g->arena, &l.out, l.head.n + l.out.n);
+    if (l.head.n) {
+        memmove(l.out.data + l.head.n, l.out.data, l.out.n * sizeof *l.out.data);
+        memcpy(l.out.data, l.head.data, l.head.n * sizeof *l.head.data);
+        l.out.n += l.head.n;
+    }
+    cps_vec_drop(g->arena, &g->f->insts);
+    g->f->insts.data = l.out.data;
+    g->f->insts.n = l.out.n;
+    g->f->insts.cap = l.out.cap;
     return true;
 }
