@@ -96,11 +96,15 @@ fn turn_cycles(turn) { return turn > 0 ? 13000 : 0; }           // that a turn c
 
 enum Other { none = 0, plus, times }
 
+// The same by SP, which starts the loads of w in between: so x does not run far ahead of them, and take what memory they need.
+fn load_paced(xt, x, mb, kb, ahead, paced) { if (paced) { by_queue(xt[kb, mb], x[mb, kb]', 0); } else { load_strip(xt, x, mb, kb, ahead); } }
+
 // Rows mb of y: a strip of x, turned, against all of w. Its first `fine` rows of w, and columns of x, come a tile at a time, so that the
 // first products need not wait for a group. `bring`: w is not on chip yet; `held` may have its first rows, `wk` all of them. `with`:
-// what is added to the rows, or they are multiplied by, or nothing. What may be absent comes with a word on whether it is there.
+// what is added to the rows, or they are multiplied by, or nothing. `paced`: x keeps step with w (load_paced). What may be absent
+// comes with a word on whether it is there.
 // `last`: nothing follows, and the last rows leave in two parts, so that there is less to wait for.
-fn strip(y, x, w, mb, act, ones, bias, with, bring, wk, held, fine, last, sizes) {
+fn strip(y, x, w, mb, act, ones, bias, with, bring, wk, held, fine, last, paced, sizes) {
     let (MB, WB, OB, XB, KB, NT, side, slots, few, direct) = sizes;
     let (K, N) = (w.shape[0], w.shape[1]);
     let NB = min(side * NT, N);
@@ -125,14 +129,14 @@ fn strip(y, x, w, mb, act, ones, bias, with, bring, wk, held, fine, last, sizes)
             if (here) { let wt = first_w; } else if (keeps) { let wt = all_w; } else { sbuf ws[kb by 128, nb]: w.dtype bufs WB; let wt = ws; }
             if (nb.first && kb.start < fine) {
                 for k in tiles(kb, 128) {
-                    if (!few) { load_strip(xt, x, mb, k, XB); }
+                    if (!few) { load_paced(xt, x, mb, k, XB, paced); }
                     if (bring && !here) { wt[k, nb] <- w[k, nb]; }
                     for m in tiles(mb, 128), n in tiles(nb, NT) {
                         acc[0:m.size, m.index, n.index, 0:n.size] += xt[k, m]' @ wt[k, n];
                     }
                 }
             } else {
-                if (nb.first) { load_strip(xt, x, mb, kb, XB); }
+                if (nb.first) { load_paced(xt, x, mb, kb, XB, paced); }
                 if (bring && !here) { wt[kb, nb] <- w[kb, nb]; }
                 for m in tiles(mb, 128), n in tiles(nb, NT), k in tiles(kb, 128) {
                     acc[0:m.size, m.index, n.index, 0:n.size] += xt[k, m]' @ wt[k, n];
@@ -172,14 +176,14 @@ fn strips(y, x, w, act, ones, bias, with, keep, turn, hold, ends, sizes) {
     if (keep) { sbuf wk[K by 128, N]: w.dtype; let kept = (true, wk); } else { let kept = no; }
     if (turn == 0) {
         for mb in tiles(M, R) across cores {
-            strip(y, x, w, mb, act, ones, bias, with, mb.first || !keep, kept, no, ends && mb.first ? K : 0, ends && mb.last, sizes);
+            strip(y, x, w, mb, act, ones, bias, with, mb.first || !keep, kept, no, ends && mb.first ? K : 0, ends && mb.last, false, sizes);
         }
         return;
     }
     let mine = share(range(ceil_div(M, R)), core, cores);
     let first = mine.start + (keep ? 1 : 0);
     let turns = max(0, min(mine.end, M / R) - first) / turn;
-    for mb in tiles(mine.start * R..first * R, R) { strip(y, x, w, mb, act, ones, bias, with, true, kept, no, K, true, sizes); }
+    for mb in tiles(mine.start * R..first * R, R) { strip(y, x, w, mb, act, ones, bias, with, true, kept, no, K, true, false, sizes); }
     if (turns > 0) {
         if (hold) {
             let rows = 0..min(K, KB * 128);
@@ -192,12 +196,12 @@ fn strips(y, x, w, act, ones, bias, with, keep, turn, hold, ends, sizes) {
             let part = how == Other.none ? with : (how, other[ds(at, turn * R), :]);
             let (ys, xs) = (y[ds(at, turn * R), :], x[ds(at, turn * R), :]);
             for s in tiles(turn * R, R) {
-                strip(ys, xs, w, s, act, ones, bias, part, !keep, kept, held, s.first ? KB * 128 : 0, s.last, sizes);
+                strip(ys, xs, w, s, act, ones, bias, part, !keep, kept, held, s.first ? KB * 128 : 0, s.last, direct, sizes);
             }
         }
     }
     for mb in tiles((first + turns * turn) * R..min(mine.end * R, M), R) {
-        strip(y, x, w, mb, act, ones, bias, with, !keep, kept, no, mb.first ? KB * 128 : 0, mb.last, sizes);
+        strip(y, x, w, mb, act, ones, bias, with, !keep, kept, no, mb.first ? KB * 128 : 0, mb.last, false, sizes);
     }
 }
 
