@@ -185,9 +185,13 @@ any_fresh(const cps_sim *s, const opnd *o, unsigned m, int64_t byte, int64_t n)
 {
     const uint8_t *f = s->psum_fresh + (size_t)(o->part + m) * PSUM_FRESH;
     int64_t k = byte / 2, end = k + n / 2;
-    unsigned any = 0;
+    uint64_t any = 0, some;
     for (; k < end && (k % 8 || end - k < 8); k++)
         any |= f[k / 8] >> k % 8 & 1;
+    for (; k + 64 <= end; k += 64) {
+        memcpy(&some, f + k / 8, 8);
+        any |= some;
+    }
     for (; k + 8 <= end; k += 8)
         any |= f[k / 8];
     for (; k < end; k++)

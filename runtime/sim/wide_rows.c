@@ -709,6 +709,28 @@ turn4(const uint8_t *const row[8], size_t at, uint8_t *out, size_t opitch)
         *(half8 *)(void *)(out + i * opitch) = b[i];
 }
 
+typedef uint32_t word4 __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* Columns of four rows of four words. */
+INLINE void
+turn_words(const uint8_t *const row[4], size_t at, uint8_t *out, size_t opitch)
+{
+    word4 a[4], b[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++)
+        a[i] = *(const word4 *)(const void *)(row[i] + at);
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; i++) {
+        b[2 * i] = __builtin_shufflevector(a[i], a[i + 2], 0, 4, 1, 5);
+        b[2 * i + 1] = __builtin_shufflevector(a[i], a[i + 2], 2, 6, 3, 7);
+    }
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; i++) {
+        *(word4 *)(void *)(out + 2 * i * opitch) = __builtin_shufflevector(b[i], b[i + 2], 0, 4, 1, 5);
+        *(word4 *)(void *)(out + (2 * i + 1) * opitch) = __builtin_shufflevector(b[i], b[i + 2], 2, 6, 3, 7);
+    }
+}
+
 static void
 turn(const uint8_t *in, size_t pitch, const uint8_t *sel, size_t n, unsigned cols, unsigned es,
      uint8_t *out, size_t opitch)
@@ -719,13 +741,18 @@ turn(const uint8_t *in, size_t pitch, const uint8_t *sel, size_t n, unsigned col
         for (size_t j = 0; j < some; j++)
             row[j] = in + (sel ? sel[c + j] : c + j) * pitch;
         unsigned m = 0;
+        uint8_t *to = out + c * es;
         for (; es == 2 && some == 8 && m + 8 <= cols; m += 8)
-            turn8(row, m * 2, out + m * opitch + c * 2, opitch);
+            turn8(row, m * 2, to + m * opitch, opitch);
         for (; es == 2 && some == 8 && m + 4 <= cols; m += 4)
-            turn4(row, m * 2, out + m * opitch + c * 2, opitch);
+            turn4(row, m * 2, to + m * opitch, opitch);
+        for (; es == 4 && some == 8 && m + 4 <= cols; m += 4) {
+            turn_words(row, m * 4, to + m * opitch, opitch);
+            turn_words(row + 4, m * 4, to + m * opitch + 16, opitch);
+        }
         for (; m < cols; m++) {
             for (size_t j = 0; j < some; j++)
-                memcpy(out + m * opitch + (c + j) * es, row[j] + m * es, es == 2 ? 2 : 4);
+                memcpy(to + m * opitch + j * es, row[j] + m * es, es == 2 ? 2 : 4);
         }
     }
 }
