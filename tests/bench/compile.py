@@ -5,7 +5,8 @@
 
 BUILD is a build folder. Kernels are compiled by whole processes; a figure is processor time (user and system) of the
 fastest of N runs, since wall time says little on a shared machine, and memory the peak of resident pages in any of them.
-Each run writes to a fresh folder: some file systems search long for an inode where files were removed a moment ago.
+Each run writes to a fresh folder, and all go at the end: some file systems search long for an inode where files were
+removed a moment ago. TMPDIR=/dev/shm leaves the file system out.
 Models are written by the Python of the test environment, which has onnx. What happens inside one process is measured by bench_compile (compile_rates.c). latency.py shows how both grow."""
 import argparse, glob, importlib.util, json, os, subprocess, sys, tempfile
 
@@ -25,6 +26,10 @@ class Build:
     def __init__(self, folder, runs):
         self.copse, self.rates = os.path.join(folder, "copse"), os.path.join(folder, "tests", "bench_compile")
         self.runs, self.seen = runs, {}
+        self.all = tempfile.TemporaryDirectory()
+
+    def folder(self):
+        return tempfile.mkdtemp(dir=self.all.name)
 
     def once(self, args, env=None):
         with tempfile.TemporaryFile() as said:
@@ -41,11 +46,11 @@ class Build:
         """Seconds, bundles and bytes of output of a compilation without a cache."""
         key = tuple(args)
         if key not in self.seen:
-            with tempfile.TemporaryDirectory() as tmp:
-                cmd = ["kernel", "compile", *args, "--no-cache", "-o"]
-                best = min(self.once([*cmd, os.path.join(tmp, "k%d" % i)]) for i in range(self.runs))
-                files = glob.glob(os.path.join(tmp, "k0", "kernels", "**", "*"), recursive=True)
-                size = {f: os.path.getsize(f) for f in files if os.path.isfile(f)}
+            tmp = self.folder()
+            cmd = ["kernel", "compile", *args, "--no-cache", "-o"]
+            best = min(self.once([*cmd, os.path.join(tmp, "k%d" % i)]) for i in range(self.runs))
+            files = glob.glob(os.path.join(tmp, "k0", "kernels", "**", "*"), recursive=True)
+            size = {f: os.path.getsize(f) for f in files if os.path.isfile(f)}
             code = sum(n for f, n in size.items() if f.endswith(".bin") and not f.endswith("data.bin"))
             self.seen[key] = best, code // 64, sum(size.values())
         return self.seen[key]
@@ -56,40 +61,40 @@ class Build:
         spec = importlib.util.spec_from_file_location("decoder_layer", os.path.join(here, "..", "onnx", "decoder_layer.py"))
         decoder = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(decoder)
-        with tempfile.TemporaryDirectory() as tmp:
-            path = os.path.join(tmp, "decoder.onnx")
-            with open(path, "wb") as f:
-                f.write(decoder.model(inputs=True, **decoder.LLAMA_3_8B, **sizes).SerializeToString())
-            cmd = ["compile", path, "--auto-cast=all", "--no-cache", "-o"]
-            return min(self.once([*cmd, os.path.join(tmp, "p%d" % i)]) for i in range(self.runs))
+        tmp = self.folder()
+        path = os.path.join(tmp, "decoder.onnx")
+        with open(path, "wb") as f:
+            f.write(decoder.model(inputs=True, **decoder.LLAMA_3_8B, **sizes).SerializeToString())
+        cmd = ["compile", path, "--auto-cast=all", "--no-cache", "-o"]
+        return min(self.once([*cmd, os.path.join(tmp, "p%d" % i)]) for i in range(self.runs))
 
     def hit(self, args):
-        with tempfile.TemporaryDirectory() as tmp:
-            env = {**os.environ, "XDG_CACHE_HOME": os.path.join(tmp, "cache")}
-            cmd = ["kernel", "compile", *args, "-o"]
-            return min([self.once([*cmd, os.path.join(tmp, "k%d" % i)], env) for i in range(3 * self.runs + 1)][1:])
+        tmp = self.folder()
+        env = {**os.environ, "XDG_CACHE_HOME": os.path.join(tmp, "cache")}
+        cmd = ["kernel", "compile", *args, "-o"]
+        return min([self.once([*cmd, os.path.join(tmp, "k%d" % i)], env) for i in range(3 * self.runs + 1)][1:])
 
     def peak(self, args):
         """Peak of resident memory, from the process's own account at its end."""
-        with tempfile.TemporaryDirectory() as tmp:
-            cmd = [self.copse, "kernel", "compile", *args, "--no-cache", "-o", os.path.join(tmp, "k")]
-            got = subprocess.run(["/usr/bin/time", "-f", "%M", *cmd], capture_output=True, text=True)
+        tmp = self.folder()
+        cmd = [self.copse, "kernel", "compile", *args, "--no-cache", "-o", os.path.join(tmp, "k")]
+        got = subprocess.run(["/usr/bin/time", "-f", "%M", *cmd], capture_output=True, text=True)
         return int(got.stderr.split()[-1]) * 1024
 
     def rate(self, what):
         if "rates" not in self.seen:
-            with tempfile.TemporaryDirectory() as tmp:
-                got = subprocess.run([self.rates, "trn2", "200000", tmp], capture_output=True, text=True, check=True)
+            tmp = self.folder()
+            got = subprocess.run([self.rates, "trn2", "200000", tmp], capture_output=True, text=True, check=True)
             self.seen["rates"] = dict(line.split() for line in got.stdout.splitlines())
         return float(self.seen["rates"][what])
 
     def loads(self, args):
         """Shared objects that a process which hits the cache maps."""
-        with tempfile.TemporaryDirectory() as tmp:
-            env = {**os.environ, "XDG_CACHE_HOME": os.path.join(tmp, "cache")}
-            cmd = ["kernel", "compile", *args, "-o", os.path.join(tmp, "k")]
-            self.once(cmd, env)
-            got = subprocess.run([self.copse, *cmd], env={**env, "LD_DEBUG": "files"}, capture_output=True, text=True)
+        tmp = self.folder()
+        env = {**os.environ, "XDG_CACHE_HOME": os.path.join(tmp, "cache")}
+        cmd = ["kernel", "compile", *args, "-o", os.path.join(tmp, "k")]
+        self.once(cmd, env)
+        got = subprocess.run([self.copse, *cmd], env={**env, "LD_DEBUG": "files"}, capture_output=True, text=True)
         names = {l.split("calling init: ")[1].strip() for l in got.stderr.splitlines() if "calling init: " in l}
         return sorted(os.path.basename(n) for n in names if "ld-linux" not in n)
 
