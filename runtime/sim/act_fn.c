@@ -131,6 +131,8 @@ smooth_of(unsigned fn)
         return WIDE_SIGMOID;
     case CPS_ACTFN_SILU:
         return WIDE_SILU;
+    case CPS_ACTFN_GELU:
+        return WIDE_GELU;
     case CPS_ACTFN_GELU_APPRX_TANH:
         return WIDE_GELU_TANH;
     case CPS_ACTFN_GELU_APPRX_SIGMOID:

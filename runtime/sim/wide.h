@@ -23,6 +23,7 @@ typedef enum wide_act { WIDE_EXP, WIDE_SQUARE, WIDE_PASS } wide_act;
 typedef enum wide_smooth {
     WIDE_SIGMOID,
     WIDE_SILU,
+    WIDE_GELU,
     WIDE_GELU_TANH,
     WIDE_GELU_SIGMOID,
     WIDE_TANH,

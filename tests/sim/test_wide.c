@@ -479,6 +479,8 @@ smooth_value(wide_smooth f, double x)
                : f == WIDE_GELU_SIGMOID ? 1.702 * x
                                         : x;
     double s = 1.0 / (1.0 + exp(-z));
+    if (f == WIDE_GELU)
+        return (float)(x * (0.5 * erfc(-x * M_SQRT1_2)));
     return (float)(f == WIDE_TANH ? tanh(x) : f == WIDE_SIGMOID ? s : x * s);
 }
 
@@ -495,7 +497,7 @@ every_smooth(const wide_loops *w, wide_smooth f, uint64_t first, uint64_t step)
             in[n] = cps_bits_f32((uint32_t)c);
         bool any = w->smooth(f, in, out, unsure, n), found = false;
         for (unsigned k = 0; k < n; k++) {
-            bool common = fabsf(in[k]) > 0.01f && fabsf(in[k]) < 16;
+            bool common = fabsf(in[k]) > 0.01f && fabsf(in[k]) < 13;
             found |= unsure[k] != 0;
             ordinary += common;
             left += common && unsure[k];
