@@ -517,9 +517,12 @@ leaf attention_turned for attention on trn2, trn3 {
         psum turned[128, 128]: transposed(q.dtype);
         let heads = present(mask) ? B / Bm : B;                 // that a row of the mask serves
         let before = kvs.start * G;                             // heads of the other core
-        reg mrow: i32 = before / heads;
-        reg serves: i32 = heads - before % heads;               // heads that the row still serves
-        reg sign: i32 = 1 - 2 * core;
+        // Turns that are alike are proved once: what only some kernels count, the others do not.
+        if (present(mask)) {
+            reg mrow: i32 = before / heads;
+            reg serves: i32 = heads - before % heads;           // heads that the row still serves
+        }
+        if (in_turns) { reg sign: i32 = 1 - 2 * core; }
         let whole = max(rows.start, rows.end / 128 * 128);      // queries in whole tiles
         loop kv in kvs.start..kvs.end {
             sbuf kt[d, Skv]: k.dtype bufs 1;
@@ -533,7 +536,7 @@ leaf attention_turned for attention on trn2, trn3 {
             sbuf vt[Skv by 128, d]: v.dtype bufs 1 <- v[kv, :, :];
             loop h in hs.start..hs.end {
                 reg b: i32 = kv * G + h;
-                reg turn_of: i32 = (2 * blocks - 1) % 8;        // of a tile of queries, as `ours` wants it
+                if (in_turns) { reg turn_of: i32 = (2 * blocks - 1) % 8; }  // of a tile of queries, as `ours` wants it
                 sbuf pos[128, 1]: fp32 = row(range(128)) + rows.start;
                 sbuf sk[128, 1]: fp32 = -3.0e38;
                 if (present(sink)) { sk <- repeat(sink[ds(b, 1)].view("b -> b 1"), 128, axis: 0); }
@@ -545,20 +548,22 @@ leaf attention_turned for attention on trn2, trn3 {
                 loop t in rows.start / 128..whole / 128 {
                     reg at: i32 = t * 128;
                     reg r: i32 = b * Sq + t * 128;
-                    reg own: i32 = in_turns ? ours(turn_of, sign) : 1;
+                    let own = in_turns ? ours(turn_of, sign) : 1;
                     when (own > 0) {
                         by_rows(ready ? qh[:, ds(at, 128)] : qr[ds(r, 128), :], ready, or_[ds(turns ? at : r, 128), :], present(mask),
                                 present(mask) ? mask[ds(mrow, 1), :] : sk, sk, kt, vt, SP > 0, SP > 0 ? kp : kt, SP > 0 ? vp : vt,
                                 SP > 0 ? used : sk, pos, turned, scale, causal, window);
                     }
                     pos = pos + 128.0;
-                    turn_of = turn_of - 1;
-                    when (turn_of < 0) { turn_of = 7; }
+                    if (in_turns) {
+                        turn_of = turn_of - 1;
+                        when (turn_of < 0) { turn_of = 7; }
+                    }
                 }
                 if (whole < rows.end) {
                     let n = Sq - whole;
                     reg r: i32 = b * Sq + whole;
-                    reg own: i32 = in_turns ? ours(turn_of, sign) : 1;
+                    let own = in_turns ? ours(turn_of, sign) : 1;
                     when (own > 0) {
                         by_rows(ready ? qh[:, whole:Sq] : qr[ds(r, n), :], ready, turns ? or_[whole:Sq, :] : or_[ds(r, n), :], present(mask),
                                 present(mask) ? mask[ds(mrow, 1), :] : sk, sk[0:n, :], kt, vt, SP > 0, SP > 0 ? kp : kt, SP > 0 ? vp : vt,
@@ -570,11 +575,13 @@ leaf attention_turned for attention on trn2, trn3 {
                     when (sign > 0) { turn_out(o, or_, b, rows, turned, 2 * blocks - 1, 1); }
                     when (sign < 0) { turn_out(o, or_, b, rows, turned, 2 * blocks - 1, -1); }
                 }
-                sign = 0 - sign;
-                serves = serves - 1;
-                when (serves == 0) {
-                    mrow = mrow + 1;
-                    serves = heads;
+                if (in_turns) { sign = 0 - sign; }
+                if (present(mask)) {
+                    serves = serves - 1;
+                    when (serves == 0) {
+                        mrow = mrow + 1;
+                        serves = heads;
+                    }
                 }
             }
         }
