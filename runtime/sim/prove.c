@@ -387,12 +387,12 @@ control(prover *p, engine *e, insn *i)
     for (unsigned r = 0; writes >> r && r < REGS; r++)
         if (writes >> r & 1)
             p->forks->of[e->id][r] = 0;
+    if (watched(p))
+        drift_uses(p, e->id, reads, writes);
     if (all && watched(p))
         drift_control(p, e, i);
     if (all && !i->sem->exec(s, e, i))
         undecided(p, i, "an instruction that faults");
-    if (branch && p->loops && e->pc <= i->index)
-        loops_park(p, e->id, i->index);
     *known = all ? *known | writes : *known & ~writes;
     return true;
 }
@@ -425,6 +425,8 @@ sequencer(prover *p, engine *e, insn *i)
         if (!seq_memory(s, e, i, &writes))
             undecided(p, i, "an address that is not known");
         p->known[e->id] &= ~writes;
+        if (watched(p))
+            drift_uses(p, e->id, 0, writes);
     } else if (i->sem->exec == exec_trigger) {
         prove_submit(s, e, i, i->block);
     } else if (i->sem->exec == exec_indirect) {
@@ -512,6 +514,8 @@ walk(prover *p)
                 else
                     data(p, e, i);
                 updates(p, e, i);
+                if (p->loops && !e->halted)
+                    loops_park(p, e, i);
             }
         }
         if (p->loops)

@@ -1,11 +1,12 @@
 /* What registers and footprints do from turn to turn of the loops under watch (prove_loop.c).
  *
  * A register that drifts holds a + i d in turn i, modulo 2^32. Sums and differences of such numbers are
- * such numbers, and so are multiples. With several loops under watch a number is a + i d + j e; the
- * product of two that drift is none, nor is anything else that is computed from one: they are wild.
- * What a turn does with a number that drifts sets bounds: a comparison must come out as it did, an
- * address must stay in its partition or variable, and none may run over the ends of its type. All are
- * linear, so what holds at the corners of a range of turns holds everywhere between them. */
+ * such numbers, so are multiples, and so is the larger or smaller of two as long as it is the same one.
+ * With several loops under watch a number is a + i d + j e; the product of two that drift is none, nor
+ * is anything else that is computed from one: they are wild. What a turn does with a number that drifts
+ * sets bounds: a comparison must come out as it did, an address must stay in its partition or variable,
+ * and none may run over the ends of its type. All are linear, so what holds at the corners of a range of
+ * turns holds everywhere between them. */
 #include "runtime/sim/prove_loop.h"
 
 #define F(x) (unsigned)cps_isa_get(&i->b, x)
@@ -18,6 +19,23 @@ void
 drift_spoil(prover *p)
 {
     p->loops->spoilt |= p->loops->watched;
+}
+
+void
+drift_uses(prover *p, unsigned e, uint64_t reads, uint64_t writes)
+{
+    loops *x = p->loops;
+    for (unsigned l = 0; l < x->depth; l++) {
+        x->at[l].used[e] |= reads & ~x->at[l].written[e];
+        x->at[l].written[e] |= writes;
+    }
+}
+
+static const drift *
+read_register(prover *p, const engine *e, unsigned reg)
+{
+    drift_uses(p, e->id, (uint64_t)1 << reg % REGS, 0);
+    return &p->loops->reg[e->id][reg % REGS];
 }
 
 /* The loops in which it is not always the same. */
@@ -68,7 +86,7 @@ static int64_t
 number(prover *p, const drift *d, uint32_t v, bool is_signed)
 {
     int64_t n = is_signed ? (int64_t)(int32_t)v : (int64_t)v;
-    keep(p, d, &none, (bound){n, n, is_signed ? INT32_MIN : 0, is_signed ? INT32_MAX : UINT32_MAX, {0}});
+    keep(p, d, &none, (bound){n, n, is_signed ? INT32_MIN : 0, is_signed ? INT32_MAX : UINT32_MAX, {0}, 0, 0});
     return n;
 }
 
@@ -78,7 +96,7 @@ keep_place(prover *p, const rect *r, const drift *d)
 {
     const cps_sim *s = p->s;
     if (r->space == SP_HBM) {
-        keep(p, d, &none, (bound){r->lo, r->hi, 0, s->vars.data[r->var].v->bytes, {0}});
+        keep(p, d, &none, (bound){r->lo, r->hi, 0, s->vars.data[r->var].v->bytes, {0}, 0, 0});
         return;
     }
     bool psum = r->space == SP_PSUM;
@@ -86,7 +104,7 @@ keep_place(prover *p, const rect *r, const drift *d)
     for (unsigned k = 0; k < r->nd; k++)
         if (r->step[k] % lane)
             hi += r->step[k] * (r->num[k] - 1); // closed: no step runs back
-    keep(p, d, &none, (bound){lo, hi, 0, psum ? PSUM_BYTES : s->sbuf_bytes, {0}});
+    keep(p, d, &none, (bound){lo, hi, 0, psum ? PSUM_BYTES : s->sbuf_bytes, {0}, 0, 0});
 }
 
 /* ---- control ---- */
@@ -103,7 +121,7 @@ branch(prover *p, const engine *e, const insn *i)
         return;
     bool is_signed = q->t != CPS_DT_U32;
     int64_t f = number(p, a, e->reg[q->a], is_signed) - number(p, b, q->imm ? q->value : e->reg[q->b], is_signed);
-    bound x = {.least = f, .most = f};
+    bound x = {.least = f, .most = f, .branch = 1 + i->index, .engine = e->id};
     switch (q->op >= CPS_BR_CMP_OP_LT_REG ? q->op - 8 : q->op) {
     case CPS_BR_CMP_OP_LT_IMM:
     case CPS_BR_CMP_OP_GE_IMM:
@@ -144,6 +162,19 @@ pair(prover *p, const engine *e, const insn *i)
     reg[F(CPS_F_CTRL_AL_dst_hi) % REGS] = hi;
 }
 
+/* The larger of two numbers, or (`least`) the smaller: one of them, as long as it is. */
+static drift
+extreme(prover *p, const drift *a, const drift *b, int64_t va, int64_t vb, bool least)
+{
+    const int64_t far = (int64_t)1 << FAR;
+    int64_t f = va - vb, way = 0;
+    for (unsigned l = 0; l < LOOPS_MAX && !way; l++)
+        way = (int64_t)a->by[l] - b->by[l];
+    bool more = f > 0 || (f == 0 && way > 0);
+    keep(p, a, b, (bound){f, f, more ? 0 : -far, more ? far : 0, {0}, 0, 0});
+    return more == least ? *b : *a;
+}
+
 static void
 arithmetic(prover *p, const engine *e, const insn *i)
 {
@@ -170,6 +201,13 @@ arithmetic(prover *p, const engine *e, const insn *i)
         else if (!moving(&a))
             r = sum(&none, &b, e->reg[q->a]);
         r.wild |= a.wild | b.wild;
+        break;
+    case CPS_ALU_MAX:
+    case CPS_ALU_MIN:
+        if (!(a.wild | b.wild) && moving(&r)) {
+            int64_t va = number(p, &a, e->reg[q->a], q->t == CPS_DT_I32);
+            r = extreme(p, &a, &b, va, number(p, &b, vb, q->t == CPS_DT_I32), q->op == CPS_ALU_MIN);
+        }
         break;
     default:
         break;
@@ -206,13 +244,12 @@ drift_control(prover *p, const engine *e, const insn *i)
 void
 drift_sync(prover *p, const engine *e, const insn *i)
 {
-    const drift *reg = p->loops->reg[e->id];
     for (unsigned w = 0; w < i->sy.nwait; w++)
         if (i->sy.wait_mode[w] & 0x80)
-            p->loops->spoilt |= moving(&reg[i->sy.wait_value[w] % REGS]);
+            p->loops->spoilt |= moving(read_register(p, e, i->sy.wait_value[w]));
     for (unsigned k = 0; k < i->sy.nupdate; k++)
         if (i->sy.update_mode[k] & 0x80)
-            p->loops->spoilt |= moving(&reg[i->sy.update_value[k] % REGS]);
+            p->loops->spoilt |= moving(read_register(p, e, i->sy.update_value[k]));
 }
 
 /* ---- addresses ---- */
@@ -220,7 +257,6 @@ drift_sync(prover *p, const engine *e, const insn *i)
 void
 drift_operands(prover *p, const engine *e, const insn *i)
 {
-    const drift *reg = p->loops->reg[e->id];
     for (unsigned k = 0; k < i->nop; k++) {
         const opnd *o = &i->op[k];
         if (o->reg == 0xFF)
@@ -229,30 +265,29 @@ drift_operands(prover *p, const engine *e, const insn *i)
         int64_t byte = cps_addr_byte(a);
         if ((a & CPS_ADDR_BITS) != a)
             drift_spoil(p);
-        keep(p, &reg[o->reg % REGS], &none,
-             (bound){byte + o->lo, byte + o->hi, 0, cps_addr_is_psum(a) ? PSUM_BYTES : p->s->sbuf_bytes, {0}});
+        keep(p, read_register(p, e, o->reg), &none,
+             (bound){byte + o->lo, byte + o->hi, 0, cps_addr_is_psum(a) ? PSUM_BYTES : p->s->sbuf_bytes, {0}, 0, 0});
     }
     for (unsigned k = 0; k < i->nsc; k++) {
         const scalar *c = &i->sc[k];
         if (c->mode != SC_REG)
             continue;
         int64_t byte = e->reg[c->at.reg % REGS] & (CPS_SBUF_STRIDE - 1);
-        keep(p, &reg[c->at.reg % REGS], &none,
-             (bound){byte + c->at.lo, byte + c->at.hi, 0, c->at.psum ? PSUM_BYTES : p->s->sbuf_bytes, {0}});
+        keep(p, read_register(p, e, c->at.reg), &none,
+             (bound){byte + c->at.lo, byte + c->at.hi, 0, c->at.psum ? PSUM_BYTES : p->s->sbuf_bytes, {0}, 0, 0});
     }
 }
 
 static drift
 address(prover *p, const engine *e, const insn *i, cps_field f)
 {
-    const drift *reg = p->loops->reg[e->id];
     uint64_t a = cps_isa_get(&i->b, f);
     if (((a >> 56) & 0xFC) != 0x80)
         return none;
-    unsigned lo = (a & 0xFF) % REGS, hi = (a >> 8 & 0xFF) % REGS;
-    p->loops->spoilt |= moving(&reg[hi]);
-    number(p, &reg[lo], e->reg[lo], false);
-    return reg[lo];
+    const drift *lo = read_register(p, e, a & 0xFF), *hi = read_register(p, e, a >> 8 & 0xFF);
+    p->loops->spoilt |= moving(hi);
+    number(p, lo, e->reg[(a & 0xFF) % REGS], false);
+    return *lo;
 }
 
 /* Which rows a transfer by index touches says the list; the list and the rows stand still. */
@@ -266,7 +301,7 @@ indexed(prover *p, const engine *e, const insn *i)
     for (unsigned k = 0; k < cps_countof(lists); k++) {
         uint32_t a = F(lists[k]);
         if (a & CPS_ADDR_REG)
-            x->spoilt |= moving(&x->reg[e->id][a % REGS]);
+            x->spoilt |= moving(read_register(p, e, a));
     }
 }
 

@@ -1,10 +1,11 @@
 /* Loops in a proof: of a loop whose turns are alike, a few are walked, and one of them stands for all
  * that are left out. So the proof does not take longer when a loop has more turns.
  *
- * Where. Engines that go back to the head of a loop are held there until all that still run have
- * come to one. Such a place is a cut when every semaphore is 0 there. Of a loop, these turns are
- * walked: those up to the third, which is watched; then, where the rest is left out, two more of the
- * many before the turn in which something comes out differently, mostly the last; then that one.
+ * Where. Engines that come to the head of a loop, where a branch leads back to, are held there until all
+ * that still run have come to one. Such a place is a cut when every semaphore is 0 there. Of a loop, these
+ * turns are walked: the first; the second, which is watched (or a later one, where that one is no model);
+ * and, the others left out, the last. Where in some turn something else comes out differently than the
+ * branch that begins the next, the turn before that and that turn are walked.
  *
  * What is left out. Watched, a turn tells by how much each register drifts a turn, and what that does to
  * its comparisons and addresses (prove_drift.c). When each register that it reads leaves it with what it
@@ -12,7 +13,7 @@
  * and so on as long as no comparison comes out differently and no address leaves its partition or
  * variable. A register for which that does not hold is wild; a turn whose branches, addresses, waits or
  * updates depend on one stands for no other, neither does one that asks about values from memory.
- * Turns left out are one fewer than so many: the first walked behind them is another like them.
+ * The first turn walked behind those left out does the same as they do, only that the loop may end with it.
  *
  * Why that is sound. When the claims have settled, each cut must be one in every run: (1) every engine
  * knows that all accesses of all engines and all transfers before it are done, so no access of one turn
@@ -35,12 +36,26 @@
  * A proof with turns left out counts only if everything holds; otherwise all is walked (prove.c). */
 #include "runtime/sim/prove_loop.h"
 
+static bool
+leads_back(const insn *i)
+{
+    return i->sem->exec == exec_branch && i->seq.mode == CPS_BR_TARGET_MODE_RELATIVE_IMMEDIATE && i->seq.by <= 0 &&
+           i->index + i->seq.by >= 0;
+}
+
 loops *
 loops_new(cps_sim *s)
 {
     loops *x = cps_new(s->run_arena, loops);
     for (unsigned l = 0; l < LOOPS_MAX; l++)
         x->at[l].objects = cps_new_array(s->run_arena, object, s->vars.n);
+    for (unsigned k = 0; k < CPS_ENGINES; k++) {
+        const engine *e = &s->eng[k];
+        x->branch[k] = cps_new_array(s->run_arena, uint32_t, e->n + 1);
+        for (uint32_t i = 0; i < e->n; i++)
+            if (leads_back(&e->code[i]))
+                x->branch[k][(int64_t)i + e->code[i].seq.by] = i + 1;
+    }
     return x;
 }
 
@@ -62,10 +77,14 @@ loops_walk(prover *p)
 }
 
 void
-loops_park(prover *p, unsigned e, uint32_t back)
+loops_park(prover *p, const engine *e, const insn *i)
 {
-    p->loops->met = p->loops->parked[e] = true;
-    p->loops->back[e] = back;
+    loops *x = p->loops;
+    bool ends = leads_back(i) && e->pc == i->index + 1 && x->branch[e->id][i->index + i->seq.by] == i->index + 1;
+    if (!ends && !(e->pc < e->n && x->branch[e->id][e->pc]))
+        return;
+    x->met = x->parked[e->id] = true;
+    x->left[e->id] = ends ? i->index + 1 : 0;
 }
 
 /* ---- whether a cut is one in every run ---- */
@@ -174,6 +193,8 @@ watch(prover *p, unsigned l)
     snapshot(p, o);
     memcpy(o->was, x->reg, sizeof o->was);
     memset(o->objects, 0, sizeof *o->objects * p->s->vars.n);
+    memset(o->written, 0, sizeof o->written);
+    memset(o->used, 0, sizeof o->used);
     o->bounds = x->bounds.n;
     o->steps = p->steps;
     o->plan = x->nplans++;
@@ -211,13 +232,16 @@ unwatch(prover *p, unsigned l, int64_t n)
     x->bounds.n = keep;
 }
 
-/* How many turns after the one under watch keep all its bounds; -1: nothing limits them. */
+/* How many turns after the one under watch keep the bounds of the branch that begins the next (`again`),
+ * or all others. */
 static int64_t
-limit(const loops *x, unsigned l)
+limit(const loops *x, unsigned l, bool again)
 {
     int64_t n = INT64_MAX;
     for (uint32_t k = x->at[l].bounds; k < x->bounds.n; k++) {
         const bound *b = &x->bounds.data[k];
+        if (again != (b->branch && b->branch == x->at[l].back[b->engine]))
+            continue;
         if (b->least < b->lo || b->most > b->hi)
             return 0;
         if (b->by[l] > 0)
@@ -225,10 +249,21 @@ limit(const loops *x, unsigned l)
         else if (b->by[l] < 0)
             n = CPS_MIN(n, (b->least - b->lo) / -b->by[l]);
     }
-    return n == INT64_MAX ? -1 : n;
+    return n;
 }
 
-/* Whether the registers are what the drift says; those that are not are wild from now on. */
+/* How many turns are left out, and whether the one behind them is the last. One that is like them has to
+ * follow; where the loop just ends with it, the last one is. */
+static int64_t
+spared(const loops *x, unsigned l, bool *last)
+{
+    int64_t again = limit(x, l, true), rest = limit(x, l, false);
+    *last = again < rest;
+    return again == INT64_MAX ? 0 : *last ? again : rest - 1;
+}
+
+/* Whether the registers that the turn found and used are what the drift says; those that are not are wild
+ * from now on. Others may be anything: behind the turns left out they are not known. */
 static bool
 repeats(prover *p, unsigned l)
 {
@@ -237,12 +272,16 @@ repeats(prover *p, unsigned l)
     bool all = true;
     for (unsigned e = 0; e < CPS_ENGINES; e++)
         for (unsigned r = 0; r < REGS; r++) {
-            const drift *was = &o->was[e][r], *is = &x->reg[e][r];
+            drift *was = &o->was[e][r];
+            const drift *is = &x->reg[e][r];
             if (was->wild >> l & 1 || p->s->eng[e].halted)
                 continue;
             uint32_t want = o->reg[e][r] + (uint32_t)was->by[l];
             if (!(p->known[e] >> r & 1) || is->wild >> l & 1 || is->by[l] != was->by[l] ||
                 p->s->eng[e].reg[r] != want) {
+                was->wild |= (uint8_t)(1u << l);
+                if (!(o->used[e] >> r & 1))
+                    continue;
                 o->wild[e] |= (uint64_t)1 << r;
                 all = false;
             }
@@ -306,7 +345,8 @@ judge(prover *p, unsigned l)
     loops *x = p->loops;
     loop *o = &x->at[l];
     bool fit = semaphores_at_zero(p) && repeats(p, l) && !(x->spoilt >> l & 1);
-    int64_t n = fit ? limit(x, l) - 1 : 0;
+    bool last = false;
+    int64_t n = fit ? spared(x, l, &last) : 0;
     n = CPS_MIN(CPS_MAX(n, 0), INT32_MAX);
     plan *made = &x->plans.data[o->plan];
     if (p->round == 0) {
@@ -328,7 +368,8 @@ judge(prover *p, unsigned l)
     check_outer(x, l);
     leave_out(p, l, (uint32_t)n);
     unwatch(p, l, n);
-    o->stage = LOOP_LEFT;
+    o->stage = last ? LOOP_LAST : LOOP_LEFT;
+    o->tries = 0;
 }
 
 /* All engines are at the head of loop `l`. */
@@ -356,6 +397,9 @@ at_head(prover *p, unsigned l)
         snapshot(p, o);
         o->stage = LOOP_SEEN;
         break;
+    case LOOP_LAST:
+        p->loops->refuted = true;
+        break;
     default:
         snapshot(p, o);
         o->stage = LOOP_SEEN;
@@ -374,8 +418,8 @@ drop(prover *p, unsigned depth)
                 x->refuted = true;
             unwatch(p, x->depth, 0);
         }
-        if (o->stage == LOOP_LEFT)
-            x->refuted = true; // there was to be another turn
+        if (o->stage >= LOOP_LEFT)
+            x->refuted = true; // there was to be another turn, or its end
     }
 }
 
@@ -388,6 +432,29 @@ around(const loop *o, const uint32_t *at, const uint32_t *back)
     return in;
 }
 
+/* All engines have left a loop by its branch. */
+static void
+left(prover *p)
+{
+    loops *x = p->loops;
+    for (unsigned l = x->depth; l-- > 0;) {
+        loop *o = &x->at[l];
+        bool this = true;
+        for (unsigned e = 0; e < CPS_ENGINES; e++)
+            this &= p->s->eng[e].halted || x->left[e] == o->back[e];
+        if (!this)
+            continue;
+        drop(p, l + 1);
+        if (o->stage == LOOP_LAST) {
+            spot end = here(p);
+            require(p, same_turns(p, &o->spot[1], &o->spot[0], &end));
+            o->stage = LOOP_SEEN;
+        }
+        drop(p, l);
+        return;
+    }
+}
+
 static void
 head(prover *p)
 {
@@ -395,12 +462,11 @@ head(prover *p)
     uint32_t at[CPS_ENGINES], back[CPS_ENGINES];
     for (unsigned e = 0; e < CPS_ENGINES; e++) {
         at[e] = p->s->eng[e].halted ? UINT32_MAX : p->s->eng[e].pc;
-        back[e] = p->s->eng[e].halted ? UINT32_MAX : x->back[e];
+        back[e] = p->s->eng[e].halted ? UINT32_MAX : x->branch[e][at[e]];
     }
     for (unsigned l = x->depth; l-- > 0;)
         if (!memcmp(x->at[l].head, at, sizeof at)) {
             drop(p, l + 1);
-            memcpy(x->at[l].back, back, sizeof back);
             at_head(p, l);
             return;
         }
@@ -422,15 +488,19 @@ bool
 loops_turn(prover *p, bool moved)
 {
     loops *x = p->loops;
-    bool some = false, all = true;
+    bool some = false, all = true, ends = true, heads = true;
     for (unsigned e = 0; e < CPS_ENGINES; e++) {
         some |= x->parked[e];
         all &= x->parked[e] || p->s->eng[e].halted;
+        ends &= !x->parked[e] || x->left[e];
+        heads &= !x->parked[e] || !x->left[e];
     }
     if (!some || (!all && moved))
         return moved;
-    if (all)
+    if (all && heads)
         head(p);
+    else if (all && ends)
+        left(p);
     memset(x->parked, 0, sizeof x->parked);
     return true;
 }

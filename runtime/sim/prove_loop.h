@@ -7,7 +7,7 @@
 
 enum {
     LOOPS_MAX = 4, /* that stand in one another */
-    TRIES_MAX = 16 /* turns watched in vain before a loop is walked in full */
+    TRIES_MAX = 8  /* turns watched in vain, one after the other, before a loop is walked in full */
 };
 
 /* By how much a number differs from what it was a turn ago, modulo 2^32, for each loop under watch;
@@ -21,6 +21,8 @@ typedef struct drift {
 typedef struct bound {
     int64_t least, most, lo, hi;
     int64_t by[LOOPS_MAX];
+    uint32_t branch; /* of a branch: 1 + where it stands */
+    uint8_t engine;
 } bound;
 
 /* A variable in a turn: whether all that is done to it drifts alike. */
@@ -43,7 +45,13 @@ typedef struct spot {
     vclock vc[CPS_ENGINES];
 } spot;
 
-typedef enum stage { LOOP_MET, LOOP_SEEN, LOOP_WATCHED, LOOP_LEFT } stage;
+typedef enum stage {
+    LOOP_MET,
+    LOOP_SEEN,
+    LOOP_WATCHED,
+    LOOP_LEFT, /* turns are left out, and one more like them is under way */
+    LOOP_LAST  /* the same, but it ends the loop */
+} stage;
 
 typedef struct loop {
     uint32_t head[CPS_ENGINES], back[CPS_ENGINES]; /* where its turns begin; the branches to there */
@@ -53,6 +61,7 @@ typedef struct loop {
     uint32_t of[CPS_ENGINES][REGS];  /* forks.of, then */
     uint64_t known[CPS_ENGINES];
     uint64_t wild[CPS_ENGINES];      /* registers that were found to be so */
+    uint64_t written[CPS_ENGINES], used[CPS_ENGINES]; /* in the turn; as they were when it began */
     drift was[CPS_ENGINES][REGS];    /* when the turn under watch began */
     uint32_t bounds, plan;           /* the first, and the number, of that turn */
     uint64_t steps;
@@ -71,9 +80,10 @@ struct loops {
     CPS_VEC(plan) plans;
     uint32_t nplans; /* in this walk */
     uint32_t access[CPS_ENGINES], last_wait[CPS_ENGINES]; /* the last instructions with one */
+    uint32_t *branch[CPS_ENGINES]; /* per bundle: 1 + the last that leads back there, 0: none */
     bool parked[CPS_ENGINES];
-    uint32_t back[CPS_ENGINES]; /* by which branch they came there */
-    bool met;     /* some engine came to the end of a turn */
+    uint32_t left[CPS_ENGINES]; /* parked behind a branch that did not lead back: 1 + where that is */
+    bool met;     /* some engine was */
     bool refuted; /* what was left out is not as what was walked */
     uint64_t left_out; /* turns, in this walk */
     uint64_t steps;    /* instructions of those, in all walks */
@@ -84,8 +94,8 @@ typedef struct loops loops;
 /* ---- prove_loop.c ---- */
 loops *loops_new(cps_sim *s);
 void loops_walk(prover *p); /* a walk begins */
-/* A branch has led an engine back: it stays there until all have come so far. */
-void loops_park(prover *p, unsigned e, uint32_t branch);
+/* An engine has executed an instruction. At the head of a loop, and behind its end, it waits for the others. */
+void loops_park(prover *p, const engine *e, const insn *i);
 /* All engines have gone on as far as they could; `moved`: some did. Whether they can go on now. */
 bool loops_turn(prover *p, bool moved);
 void loops_end(prover *p);
@@ -93,6 +103,8 @@ void loops_end(prover *p);
 /* ---- prove_drift.c: asked while some turn is under watch ---- */
 /* A control instruction is about to be executed; what it reads is known. */
 void drift_control(prover *p, const engine *e, const insn *i);
+/* Registers (bits) that an instruction reads, and then those that it writes. */
+void drift_uses(prover *p, unsigned e, uint64_t reads, uint64_t writes);
 void drift_spoil(prover *p); /* something that no turn stands for */
 /* Values that waits and updates take from registers. */
 void drift_sync(prover *p, const engine *e, const insn *i);
