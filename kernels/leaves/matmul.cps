@@ -226,15 +226,15 @@ leaf matmul_banks for matmul on trn1, trn2, trn3 {
     let KB = max(1, (M <= 128 ? 2 : 8) / size);                 // k tiles of a load: about 1 MiB
     let folds = ceil_div(K, 128);
     let slots = turn == 1 ? 1 : 2;                              // of a strip: between turns nothing is loaded ahead
-    let fixed = 2 * folds * min(MB * 128, M) * size + (OB + 2) * NB * bytes(y.dtype) + (few ? K : 0) * size + 2048;
+    let fixed = slots * folds * min(MB * 128, M) * size + (OB + 2) * NB * bytes(y.dtype) + (few ? K : 0) * size + 2048;
     let slot = few || direct ? 0 : KB * 128 * size;
     let room = sbuf.partition - fixed - 4 * slot;               // a fourth must not take the room of w
     param XB in {3, 4} = size == 2 && (room >= folds * N * size || room + slot < folds * N * size && room >= WB * KB * NB * size) ? 4 : 3;    // loads of rows of x that turn on the PE
     let rest = fixed + XB * slot;
     let keep = M > MB * 128 && rest + folds * N * size <= sbuf.partition;   // w stays on chip
-    where rest + (keep ? folds * N : WB * KB * NB) * size <= sbuf.partition : "two strips of 128*MB rows of x must fit one partition beside w";
+    where rest + (keep ? folds * N : WB * KB * NB) * size <= sbuf.partition : "two strips of 128*MB rows of x, or one where each is a turn of a loop, must fit one partition beside w";
     where turn == 0 || !few && M / (MB * 128) / cores >= turn + (keep ? 1 : 0) : "a loop needs the strips of a turn";
-    let hold = turn > 0 && !keep && rest + (WB + 1) * KB * NB * size <= sbuf.partition + (turn == 1 ? folds * MB * 128 * size : 0);
+    let hold = turn > 0 && !keep && rest + (WB + 1) * KB * NB * size <= sbuf.partition;
 
     cost pe: M * N * K / (128 * 128) * target.pe_passes(x.dtype) + M / (MB * 128) / max(turn, 1) * turn_cycles(turn),
          hbm: bytes(x) + bytes(w) * (keep ? 1 : ceil_div(M, MB * 128)) + bytes(y);

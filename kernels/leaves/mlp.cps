@@ -136,6 +136,12 @@ fn mlp_turn(M, K, N, MB, t) {
     return even ? turn_of(M / (MB * 128) / cores, MB * K * N / 128 * target.pe_passes(t), M / 128 / cores * (K / 128) * (N / 512)) : 0;
 }
 
+// Row tiles of a strip, where a strip that is a turn needs no second one beside it.
+fn high(M, K, N, t) {
+    let most = banks(t) / 2;
+    return M / cores > 256 && mlp_turn(M, K, N, most, t) == 1 && strips_bytes(M, K, N, most, 3, 1, t) <= sbuf.partition ? most : tall(M, K, N, t);
+}
+
 // y = x w, or its elements times those of a tensor, strip by strip as matmul_banks does it for many rows.
 fn product(y, x, w, act, with, MB, WB, S, turn) {
     let (M, K, N, t) = (x.shape[0], x.shape[1], w.shape[1], x.dtype);
@@ -152,8 +158,8 @@ leaf mlp_products for mlp on trn1, trn2, trn3 {
     where x.dtype in {bf16, fp16, fp32} && w_gate.dtype == x.dtype && w_up.dtype == x.dtype && w_down.dtype == x.dtype
         : "all operands must share bf16, fp16 or fp32";
     let size = bytes(x.dtype);
-    param MB in {1, 2, 3, 4} = tall(T, H, I, x.dtype);          // row tiles of a strip of the first products
-    param MD in {1, 2, 3, 4} = tall(T, I, H, x.dtype);          // and of the last
+    param MB in {1, 2, 3, 4} = high(T, H, I, x.dtype);          // row tiles of a strip of the first products
+    param MD in {1, 2, 3, 4} = high(T, I, H, x.dtype);          // and of the last
     param WB in {2, 3, 4} = 3;                                  // loads of weights in flight
     param turn in {0, 1, 2, 4} = mlp_turn(T, H, I, MB, x.dtype);        // strips of a turn of a hardware loop; 0: no loop
     param last_turn in {0, 1, 2, 4} = mlp_turn(T, I, H, MD, x.dtype);
