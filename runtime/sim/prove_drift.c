@@ -356,6 +356,7 @@ drift_swept(prover *p, const rect *r, const drift *d, bool write, rect *room)
     const hbm_var *v = &p->s->vars.data[r->space == SP_HBM ? r->var : 0];
     if (!moving(d) || (r->space == SP_HBM && !write && (v->quiet || v->unwritten))) // races with nothing
         return r;
+    const rect *all = r;
     *room = *r;
     for (unsigned l = 0; l < x->depth; l++) {
         uint32_t turns = x->watched >> l & 1 ? x->plans.data[x->at[l].plan].turns : 0;
@@ -368,8 +369,9 @@ drift_swept(prover *p, const rect *r, const drift *d, bool write, rect *room)
         room->step[room->nd] = d->by[l];
         room->num[room->nd++] = (int64_t)turns + 1;
         rect_close(room);
+        all = room;
     }
-    return room;
+    return all;
 }
 
 void
@@ -381,15 +383,21 @@ drift_access(prover *p, const rect *r, const drift *d)
         keep_place(p, r, d);
 }
 
+/* What accesses touch in all turns that are left out; the list itself where that is not more. */
 static rectvec
 swept_list(prover *p, const rectvec *in, const drift *d, bool write)
 {
     rectvec out = {0};
-    for (uint32_t k = 0; k < in->n; k++) {
+    bool more = false;
+    for (uint32_t k = 0; k < in->n && !more; k++) {
+        rect room;
+        more = drift_swept(p, &in->data[k], d, write, &room) == &room;
+    }
+    for (uint32_t k = 0; k < in->n && more; k++) {
         rect room;
         cps_vec_push(p->s->run_arena, &out, *drift_swept(p, &in->data[k], d, write, &room));
     }
-    return out;
+    return more ? out : *in;
 }
 
 block *
@@ -409,11 +417,15 @@ drift_transfer(prover *p, block *b)
     }
     if (!p->last || !moves)
         return b;
-    block *all = cps_arena_alloc(p->s->run_arena, sizeof *all);
-    *all = *b;
+    block all = *b;
+    bool more = false;
     for (unsigned r = 0; r < DMA_RINGS; r++) {
-        all->ring[r].reads = swept_list(p, &b->ring[r].reads, &x->from, false);
-        all->ring[r].writes = swept_list(p, &b->ring[r].writes, &x->to, true);
+        all.ring[r].reads = swept_list(p, &b->ring[r].reads, &x->from, false);
+        all.ring[r].writes = swept_list(p, &b->ring[r].writes, &x->to, true);
+        more |= all.ring[r].reads.data != b->ring[r].reads.data || all.ring[r].writes.data != b->ring[r].writes.data;
     }
-    return all;
+    block *swept = more ? cps_arena_alloc(p->s->run_arena, sizeof *swept) : NULL;
+    if (more)
+        *swept = all;
+    return more ? swept : b;
 }
