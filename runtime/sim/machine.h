@@ -495,6 +495,7 @@ typedef struct hbm_var {
     bool clean; /* `init` is all zero */
     bool quiet; /* nothing in the kernel can write it: its reads race with nothing */
     bool unwritten; /* the same of the path under proof */
+    bool no_more;   /* nothing that is still to come on it writes: reads are compared, and not kept */
     cell *cells;
     uint32_t ncells, granule;
     cps_sim *home; /* whose memory it is: the first core of a pair that has it; NULL: its own */

@@ -243,6 +243,20 @@ accessed(prover *p, const engine *e)
         p->loops->access[e->id] = p->pos[e->id];
 }
 
+/* In the first round: which act is the last to write a variable; in the last, whether this was it. All
+ * rounds do the same in the same order. */
+static void
+writes(prover *p, const rect *r)
+{
+    if (r->space != SP_HBM)
+        return;
+    hbm_var *v = &p->s->vars.data[r->var];
+    if (p->round == 0)
+        p->written[r->var] = p->acts;
+    else if (p->last)
+        v->no_more = p->written[r->var] == p->acts && !v->shared;
+}
+
 void
 prove_submit(cps_sim *s, engine *e, const insn *i, block *b)
 {
@@ -251,12 +265,12 @@ prove_submit(cps_sim *s, engine *e, const insn *i, block *b)
     queue *q = &s->queues.data[b->queue];
     uint32_t n = ++p->transfers[b->queue];
     block *all = watched(p) ? drift_transfer(p, b) : b;
+    p->acts++;
     if (p->round == 0) {
         cps_vec_push(s->run_arena, &p->submitted[b->queue], b);
         for (unsigned r = 0; r < DMA_RINGS; r++)
             for (uint32_t k = 0; k < b->ring[r].writes.n; k++)
-                if (b->ring[r].writes.data[k].space == SP_HBM)
-                    p->written[b->ring[r].writes.data[k].var] = true;
+                writes(p, &b->ring[r].writes.data[k]);
     }
     int32_t parts = (int32_t)s->t->dma_engines;
     upd u = {
@@ -274,14 +288,18 @@ prove_submit(cps_sim *s, engine *e, const insn *i, block *b)
     xfer x = {.b = all, .by = i, .seq = n, .vc = e->vc};
     for (unsigned r = 0; r < (unsigned)parts; r++)
         race_transfer(s, &x, r);
+    for (unsigned r = 0; r < DMA_RINGS; r++)
+        for (uint32_t k = 0; k < b->ring[r].writes.n; k++)
+            writes(p, &b->ring[r].writes.data[k]);
 }
 
 void
 prove_access(cps_sim *s, engine *e, const insn *i, const rect *r, bool write)
 {
     prover *p = s->prover;
-    if (write && r->space == SP_HBM)
-        p->written[r->var] = true;
+    p->acts++;
+    if (write && p->round == 0)
+        writes(p, r);
     rect room;
     accessed(p, e);
     if (watched(p))
@@ -290,6 +308,8 @@ prove_access(cps_sim *s, engine *e, const insn *i, const rect *r, bool write)
         return;
     e->count = p->pos[e->id];
     race_access(s, watched(p) ? drift_swept(p, r, &p->loops->from, write, &room) : r, write, i, e->vc, true);
+    if (write)
+        writes(p, r);
 }
 
 void
@@ -461,6 +481,7 @@ walk(prover *p)
     memset(p->transfers, 0, sizeof p->transfers);
     memset(p->nwaits, 0, sizeof p->nwaits);
     memset(p->live, 0, sizeof p->live);
+    p->acts = 0;
     if (p->loops)
         loops_walk(p);
     for (unsigned k = 0; k < SEMS; k++) {
@@ -565,7 +586,7 @@ last_walk(prover *p, cps_diags *d)
     bool ends = walk(p);
     s->d = said;
     for (uint32_t k = 0; k < s->vars.n; k++)
-        s->vars.data[k].unwritten = false;
+        s->vars.data[k].unwritten = s->vars.data[k].no_more = false;
     return ends;
 }
 
@@ -613,7 +634,7 @@ follow(cps_sim *s, forks *f, cps_diags *quiet, bool skip, cps_proof *out)
     p->forks = f;
     p->nchains = s->nclock;
     p->submitted = cps_arena_alloc(s->run_arena, sizeof *p->submitted * s->queues.n);
-    p->written = cps_new_array(s->run_arena, bool, s->vars.n);
+    p->written = cps_new_array(s->run_arena, uint32_t, s->vars.n);
     p->loops = skip ? loops_new(s) : NULL;
     s->prover = p;
     bool ends = p->nchains <= CHAINS_MAX && walk(p);

@@ -64,7 +64,8 @@ struct prover {
     const char *open_live; /* the same of deadlock freedom alone */
     forks *forks;          /* the path that is followed */
     CPS_VEC(block *) *submitted; /* per queue: in order, of the first round; the others do the same */
-    bool *written;               /* per variable: something on this path may write it */
+    uint32_t *written;           /* per variable: the last act on this path that may write it, 0: none */
+    uint32_t acts;               /* in this walk: transfers, and accesses of sequencers */
     cps_arena *clocks[2];        /* of this round and of the one before */
     bool approx;           /* some access stands for more bytes than it may touch */
     struct loops *loops;   /* NULL: every turn of a loop is walked */

@@ -419,8 +419,10 @@ access_cells(cps_sim *s, const rect *r, bool write, who *w)
         rect there = *r; // as its home names it
         if (v->home && s->peer)
             there.var = v->at;
-        w->var = r->var;
-        hbm_look x = {s, v, &there, w, listed(w, write, 0), -1};
+        who reads = *w; // nobody will come for whom it would have to be kept
+        reads.look |= !write && v->no_more;
+        reads.var = w->var = r->var;
+        hbm_look x = {s, v, &there, &reads, listed(w, write, 0), -1};
         hbm_cells(&x, 0, r->base);
         hbm_visit(&x);
         return;

@@ -584,6 +584,21 @@ test_between_turns(void)
     }
 }
 
+/* A store that loads stand before and behind: one that is not ordered with it is found on either side. */
+static void
+test_last_write(void)
+{
+    for (unsigned k = 0; k < 3; k++) {
+        made m = begin();
+        transfer(&m, POOL, true, m.both, still(0), still(0), 256, true);
+        transfer(&m, SP, false, m.both, still(0), still(64), 256, k != 0);
+        transfer(&m, POOL, true, m.both, still(0), still(128), 256, k != 1);
+        transfer(&m, SP, true, m.both, still(0), still(192), 256, true);
+        verdict v = verdict_of(&m);
+        CHECK_INT(v.some.races, k < 2 ? CPS_PROOF_FAILS : CPS_PROOF_HOLDS);
+    }
+}
+
 /* Transfers that leave their variable, or the partition, six turns before the end: what the walk says of them. */
 static void
 test_transfer_bounds(void)
@@ -820,6 +835,7 @@ main(int argc, char **argv)
     test_nested();
     test_no_barrier();
     test_between_turns();
+    test_last_write();
     test_transfer_bounds();
     test_carried();
     test_random(argc > 1 ? (unsigned)atoi(argv[1]) : 600, argc > 2 ? strtoull(argv[2], NULL, 10) : 1);
