@@ -229,7 +229,10 @@ fn quotients(to, sum, ig, sink, es, invs, sums) {
 // their place is over. On the diagonal the sums of the last queries wait in `held`: a turn ends when its stores do.
 fn turn_of_loop(diagonal, n, q, k, v, o, qt, kt, va, so_far, held, invs, sums, sink, es, qrow, krow, qnext, knext, scale) {
     let d = kt.axis(0).size;
-    load_keys(kt, va, k, v, krow, early(n)..n, 512);
+    let soon = min(early(n) + 512, n);
+    load_keys(kt, va, k, v, krow, early(n)..soon, 512);
+    load_keys(kt, va, k, v, krow, soon..n, 1024);
+    let piece = early(n) % 1024 == 0 ? 1024 : 512;              // few transfers, yet not all at the end
     qt[:, n - 256:n] <- q[ds(qrow + (n - 256), 256), :]';
     for turn in 0..n / 256 {
         let at = (turn < 2 ? 1 - turn : turn) * 256;            // not first those that see little
@@ -248,15 +251,21 @@ fn turn_of_loop(diagonal, n, q, k, v, o, qt, kt, va, so_far, held, invs, sums, s
             for j in tiles(c, 128) { p[j, :] = kt[:, j]' @ queries; }
             sbuf e[c by 128, ig]: bf16 bufs 6 = exp(p * scale);
             for j in tiles(c, 128), i in tiles(ig, 128) { acc[i, :] += e[j, i]' @ va[j, 0:d + 1]; }
-            if (last && c.end % 512 == 0 && c.end <= early(n)) { load_keys(kt, va, k, v, knext, c.end - 512..c.end, 512); }
+            if (last && c.end % piece == 0 && c.end <= early(n)) { load_keys(kt, va, k, v, knext, c.end - piece..c.end, piece); }
         }
         if (!diagonal) {
             for i in tiles(ig, 128) { so_far[i, :] = so_far[i, :] + acc[i, :]; }
             continue;
         }
         products(acc, ed, va[:, 0:d + 1], ig, ig, true, 0);
+        // Queries of the next turn: two groups at once, the last but one alone.
+        let alone = turn == max(n / 256 - 2, n == 512 ? 1 : 0);
+        let done = alone ? n - 256 : (turn + 1) * 256;
+        if (alone || turn % 2 == 1 && done < n) {
+            let used = done - (alone ? 256 : 512)..done;
+            qt[:, used] <- q[ds(qnext + used.start, used.size), :]';
+        }
         if (!last) {
-            qt[:, ig] <- q[ds(qnext + ig.start, 256), :]';
             sbuf ot[256 by 128, d]: o.dtype bufs 3;
             sbuf sum[256 by 128, d + 1]: fp32 bufs 3;
         }
