@@ -64,6 +64,7 @@ open_file(cps_cli *c, const char *path)
 static void
 put_rows(cps_cli *c, cps_tuned *t, const cps_tune_call *call, unsigned n)
 {
+    cps_registry *r = cps_cli_registry(c);
     for (unsigned k = 0; k < n; k++) {
         const cps_tune_call *x = &call[k];
         cps_buf b = {0};
@@ -73,7 +74,7 @@ put_rows(cps_cli *c, cps_tuned *t, const cps_tune_call *call, unsigned n)
                              .ns = x->ns_best,
                              .ns_without = x->ns_before,
                              .config = cps_arena_strndup(c->arena, b.data ? b.data : "", b.n),
-                             .leaf_digest = x->best.digest,
+                             .leaf_digest = r->digest(r->self, x->best.leaf),
                              .target_digest = x->inst->target->digest};
         cps_buf_fini(&b);
         if (x->faster)

@@ -46,13 +46,14 @@ put_attr(cps_buf *b, const cps_attr *x)
 }
 
 static void
-key_of(const cps_instance *i, const cps_candidate *k, cps_buf *parts)
+key_of(cps_registry *r, const cps_instance *i, const cps_candidate *k, cps_buf *parts)
 {
+    cps_digest text = r->digest(r->self, k->leaf);
     cps_instance_key(i, parts);
     cps_key_field(parts, F_SCHEMA, "kernel 1", 8);
     cps_key_field(parts, F_BUILD, CPS_BUILD_ID, (uint32_t)strlen(CPS_BUILD_ID));
     cps_key_field(parts, F_LEAF, k->leaf, (uint32_t)strlen(k->leaf));
-    cps_key_field(parts, F_LEAF_DIGEST, k->digest.b, sizeof k->digest.b);
+    cps_key_field(parts, F_LEAF_DIGEST, text.b, sizeof text.b);
     cps_key_field(parts, F_TARGET_DIGEST, i->target->digest.b, sizeof i->target->digest.b);
     cps_buf config = {0};
     for (unsigned n = 0; n < k->nconfig; n++)
@@ -175,7 +176,7 @@ cps_compile_kernel(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_ca
 {
     cps_cache *cache = cps_cli_cache(c);
     cps_buf parts = {0}, bytes = {0};
-    key_of(i, k, &parts);
+    key_of(cps_cli_registry(c), i, k, &parts);
     out->key = cps_digest_of(parts.data, parts.n);
     out->kbin = NULL;
     out->hit = false;

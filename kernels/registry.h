@@ -28,7 +28,6 @@ typedef struct cps_candidate {
     const char *bound;       /* name of the largest term: pe act pool dve hbm link */
     int64_t priority;
     double rtol, atol;       /* tolerance of the leaf */
-    cps_digest digest;       /* text of the leaf's file and of the files it uses */
     uint16_t nconfig;
     cps_attr *config;        /* resolved params, sorted */
     bool tuned;              /* a file of tuned choices names it, with this config */
@@ -90,6 +89,8 @@ struct cps_registry {
     /* The parameters of a leaf, in its order. False as above. */
     bool (*params)(void *self, cps_arena *a, const cps_instance *i, const char *leaf, cps_param **out,
                    uint32_t *n);
+    /* Of the text of the leaf's file and of the files it uses. Zero when there is no such leaf. */
+    cps_digest (*digest)(void *self, const char *leaf);
     /* Choices that `candidates` marks, or NULL (kernels/tuned.h). */
     struct cps_tuned *tuned;
     /* The leaf's tile program for the instance. NULL after diagnostics. */

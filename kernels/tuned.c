@@ -224,7 +224,8 @@ resolve(const cps_tuned_row *row, cps_registry *r, cps_arena *a, const cps_insta
         return cps_arena_printf(a, "the library has no leaf '%s' for it", row->leaf);
     if (!i->target || !cps_digest_eq(&row->target_digest, &i->target->digest))
         return "the target's description has changed";
-    if (!cps_digest_eq(&row->leaf_digest, &cand[at].digest))
+    cps_digest text = r->digest(r->self, row->leaf);
+    if (!cps_digest_eq(&row->leaf_digest, &text))
         return cps_arena_printf(a, "the text of leaf '%s' has changed", row->leaf);
     if (!r->params(r->self, a, i, row->leaf, &p, &np) ||
         !cps_config_parse(a, row->config, p, np, &fixed, &nfixed, &why))

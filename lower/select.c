@@ -33,7 +33,10 @@ take_config(cps_lower *l, cps_module *m, const cps_instance *inst, const cps_dec
 {
     cps_registry *r = l->o->registry;
     cps_candidate c;
-    if (!said->nconfig || !cps_digest_eq(&said->digest, &k->digest))
+    if (!said->nconfig)
+        return;
+    cps_digest text = r->digest(r->self, k->leaf);
+    if (!cps_digest_eq(&said->digest, &text))
         return;
     if (r->candidate(r->self, m->arena, inst, k->leaf, said->config, (uint16_t)said->nconfig, &c, l->d) && c.ok)
         *k = c;
@@ -59,7 +62,7 @@ decide(cps_lower *l, cps_module *m, const cps_instance *inst, const cps_decision
                                 .why = why,
                                 .cost_ns = c->cost_ns,
                                 .on = inst->target ? inst->target->name : "host",
-                                .digest = c->digest,
+                                .digest = r->digest(r->self, c->leaf),
                                 .nconfig = c->nconfig,
                                 .config = c->config};
     return true;

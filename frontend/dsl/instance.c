@@ -511,7 +511,6 @@ cps_dsl_candidate(cps_dsl_set *s, cps_arena *a, const cps_dsl_leaf *leaf, const 
                   leaf->ast->name.text, i->op);
         return false;
     }
-    c->digest = cps_dsl_leaf_digest(s, leaf);
     walk w = {.s = s, .a = a, .op = op, .leaf = leaf, .i = i, .c = c, .fixed = fixed,
               .nfixed = nfixed, .scratch = cps_arena_create(), .d = scratch_diags(s)};
     if (!names_target(leaf->ast, i->target))

@@ -27,6 +27,8 @@ typedef struct reg {
     CPS_VEC(cps_kernel_def) ops;    /* 'O' and 'B' */
     CPS_VEC(cps_kernel_def) leaves; /* in order of files, then of text */
     cps_map op_at;                  /* name -> index + 1 into ops */
+    cps_map digest_at;              /* name of a leaf -> index into digests */
+    CPS_VEC(cps_digest) digests;    /* of leaves that were chosen: a file is long to hash */
 } reg;
 
 static bool
@@ -309,6 +311,23 @@ params(void *self, cps_arena *a, const cps_instance *i, const char *name, cps_pa
     return l && cps_dsl_params(r->set, a, l, i, out, n);
 }
 
+static cps_digest
+digest(void *self, const char *name)
+{
+    reg *r = self;
+    bool fresh;
+    uint64_t *at = cps_map_at_str(&r->digest_at, name, &fresh);
+    if (fresh) {
+        cps_digest d = {{0}};
+        for (uint32_t k = 0; k < r->leaves.n; k++)
+            if (cps_streq(r->leaves.data[k].name, name) && load(r, r->leaves.data[k].source))
+                d = cps_dsl_leaf_digest(r->set, cps_dsl_find_leaf(r->set, name));
+        *at = r->digests.n;
+        cps_vec_push(r->arena, &r->digests, d);
+    }
+    return r->digests.data[*at];
+}
+
 static cps_tfunc *
 trace(void *self, cps_arena *a, const cps_instance *i, const cps_candidate *c, int core,
       cps_diags *d)
@@ -456,6 +475,7 @@ cps_dsl_registry_create(cps_arena *a, cps_diags *d)
     r->set = cps_dsl_set_create(d, read_file, r);
     r->set->find = find_op;
     cps_map_init(&r->op_at, a);
+    cps_map_init(&r->digest_at, a);
     for (unsigned i = 0; i < cps_kernel_source_count; i++)
         cps_vec_push(a, &r->files,
                      ((file){.path = cps_kernel_sources[i].path,
@@ -475,6 +495,7 @@ cps_dsl_registry_create(cps_arena *a, cps_diags *d)
                             .candidates = candidates,
                             .candidate = candidate,
                             .params = params,
+                            .digest = digest,
                             .trace = trace,
                             .body = body,
                             .calls = calls,

@@ -73,6 +73,15 @@ index_and_signatures(void)
     CHECK_INT(cps_diags_errors(D), 0);
 }
 
+static bool
+is_digest_of(const char *leaf)
+{
+    cps_dsl_set *s = cps_dsl_registry_set(R, NULL);
+    cps_digest zero = {{0}}, d = R->digest(R->self, leaf), again = R->digest(R->self, leaf);
+    cps_digest want = cps_dsl_leaf_digest(s, cps_dsl_find_leaf(s, leaf));
+    return cps_digest_eq(&d, &want) && cps_digest_eq(&again, &want) && !cps_digest_eq(&d, &zero);
+}
+
 static void
 selection(void)
 {
@@ -94,6 +103,9 @@ selection(void)
     }
     CHECK(strip && loads);
     CHECK(cps_registry_pick(c, n, NULL, &why) >= 0);
+    CHECK(is_digest_of("matmul_banks") && is_digest_of(c[s == &c[0]].leaf));
+    cps_digest none = R->digest(R->self, "no_leaf"), zero = {{0}};
+    CHECK(cps_digest_eq(&none, &zero));
     cps_tfunc *f = s ? R->trace(R->self, A, &i, s, 0, D) : NULL;
     CHECK(f && f->insts.n > 16 && cps_tile_verify(f, i.target, D));
     CHECK(f && f->bufs.data[1].role == CPS_IN && f->bufs.data[3].role == CPS_OUT);
