@@ -345,17 +345,23 @@ static const struct {
 #include "frontend/dsl/function.def"
 };
 
+static bool
+takes(const site *s)
+{
+    for (size_t i = 0; i < cps_countof(arity); i++)
+        if (cps_streq(arity[i].name, s->name) && (s->n < arity[i].lo || s->n > arity[i].hi))
+            return false;
+    return true;
+}
+
 cps_hook
 cps_builtin_call(cps_eval *ev, const cps_ast_call *e, const cps_ast_name *name,
                  const cps_arg *arg, cps_cv *out)
 {
     site s = {ev, e, name->text, arg, e->n};
-    for (size_t i = 0; i < cps_countof(arity); i++)
-        if (cps_streq(arity[i].name, s.name) && (s.n < arity[i].lo || s.n > arity[i].hi))
-            return CPS_HOOK_PASS;
     for (size_t i = 0; i < cps_countof(rows); i++)
         if (cps_streq(rows[i].name, s.name))
-            return rows[i].run(&s, out) ? CPS_HOOK_DONE : CPS_HOOK_FAIL;
+            return !takes(&s) ? CPS_HOOK_PASS : rows[i].run(&s, out) ? CPS_HOOK_DONE : CPS_HOOK_FAIL;
     return CPS_HOOK_PASS;
 }
 
