@@ -1,6 +1,7 @@
 /* The syntax tree of a `.cps` file, as the parser leaves it: everything that was written, nothing
  * that was worked out. Every node lives in the arena of its module set, is never changed after
- * load, and carries the span of bytes it came from.
+ * load (but for a body whose statements are read when they are first needed), and carries the span
+ * of bytes it came from.
  *
  * An expression or statement pointer points at a header (kind, span) that begins a struct of its
  * own class; CPS_AST_AS(class, node) is the cast from header to class, for who has looked at kind.
@@ -200,10 +201,17 @@ typedef struct cps_ast_marks {
 } cps_ast_marks;
 
 typedef struct cps_ast_stmt cps_ast_stmt;
+typedef struct cps_ast_later { /* statements that are still to be read, and what reads them */
+    cps_arena *arena;
+    cps_symtab *syms;
+    cps_diags *diags;
+    cps_span span;
+} cps_ast_later;
 typedef struct cps_ast_body { /* { ... } */
     cps_span span;
     uint32_t n;
     const cps_ast_stmt **stmt;
+    cps_ast_later *later; /* of a leaf, fn or op: `stmt` ends with the last clause; else NULL */
 } cps_ast_body;
 
 /* ---- statements ---- */
@@ -445,7 +453,7 @@ typedef struct cps_ast_leaf { /* LEAF */
     cps_ast_name name, op;
     uint32_t ntarget;
     cps_ast_name *target;
-    cps_ast_body *body;      /* every statement in source order, clauses among them */
+    cps_ast_body *body;      /* every statement in source order, clauses among them; see cps_ast_whole */
     cps_ast_clauses clauses; /* the clauses at the top of the body, in source order */
 } cps_ast_leaf;
 
@@ -474,9 +482,14 @@ typedef struct cps_ast_file {
 
 /* Parses the registered source `source` of `d`. Nodes live in `a`, names in `syms`. Syntax errors
  * go to `d` (several per run); the tree is returned even then, without the statements in error,
- * so that later checks can still run. *ok is false when anything was reported as an error. */
+ * so that later checks can still run. *ok is false when anything was reported as an error.
+ * `later`: of bodies of leaves, fns and ops only the statements up to the last clause are read, the
+ * others by cps_ast_whole: for a text that has been checked before, whose errors nobody waits for.
+ * Arena, symbols, sink and source must then live as long as the tree. */
 cps_ast_file *cps_dsl_parse(cps_arena *a, cps_symtab *syms, cps_diags *d, uint32_t source,
-                            bool *ok);
+                            bool later, bool *ok);
+/* `b` with every statement. Who looks at more than clauses goes through here. */
+const cps_ast_body *cps_ast_whole(cps_ast_body *b);
 
 /* Canonical source text: four spaces, one statement a line, no comments. Parsing what is printed
  * gives the same tree, and printing that gives the same text. */

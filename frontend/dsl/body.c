@@ -646,7 +646,7 @@ run(cps_body *y, const cps_instance *i, const cps_val *in, cps_val *out)
     }
     y->nplace = n;
     if (ok)
-        ok = cps_eval_body(&y->ev, op->body, true) == CPS_FLOW_NEXT;
+        ok = cps_eval_body(&y->ev, cps_ast_whole(op->body), true) == CPS_FLOW_NEXT;
     for (uint32_t k = 0; ok && k < n; k++) {
         out[k] = cps_body_read(y, &y->place[k], y->place[k].at);
         ok = out[k] != 0;

@@ -639,7 +639,7 @@ check_op(cps_checker *c, const cps_ast_op *op)
     for (uint32_t i = 0; i < op->ndimdef; i++)
         cps_check_expr(c, op->dimdef[i].value);
     cps_check_clauses(c, &op->clauses);
-    declare_body(c, op->body);
+    declare_body(c, cps_ast_whole(op->body));
     check_body(c, op->body, true);
 }
 
@@ -682,7 +682,7 @@ check_leaf(cps_checker *c, const cps_ast_leaf *leaf)
     }
     declare_header(c, op->ast, false);
     cps_check_clauses(c, &leaf->clauses);
-    declare_body(c, leaf->body);
+    declare_body(c, cps_ast_whole(leaf->body));
     check_body(c, leaf->body, true);
     for (uint32_t i = 0; i < c->decls.n; i++)
         if (c->decls.data[i].storage && !c->decls.data[i].uses)
@@ -701,7 +701,7 @@ check_fn(cps_checker *c, const cps_ast_fn *fn)
         declare_own(c, fn->param[i].name, false);
         cps_check_expr(c, fn->param[i].dflt);
     }
-    declare_body(c, fn->body);
+    declare_body(c, cps_ast_whole(fn->body));
     check_body(c, fn->body, false);
 }
 

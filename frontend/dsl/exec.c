@@ -371,7 +371,7 @@ cps_eval_fn(cps_eval *ev, const cps_dsl_def *def, const cps_ast_call *at, const 
             cps_eval_bind(ev, &fn->param[k].name, v, 0);
     }
     if (ok) {
-        cps_flow f = cps_eval_body(ev, fn->body, true);
+        cps_flow f = cps_eval_body(ev, cps_ast_whole(fn->body), true);
         *out = f == CPS_FLOW_RETURN ? ev->ret : (cps_cv){.kind = CPS_V_NONE};
         ok = f != CPS_FLOW_FAIL && ev->failed == failed && out->kind != CPS_V_POISON;
     }

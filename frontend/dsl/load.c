@@ -161,7 +161,7 @@ add_leaf(cps_dsl_set *s, cps_dsl_module *m, const cps_ast_leaf *leaf)
 }
 
 static void
-add_items(cps_dsl_set *s, cps_dsl_module *m)
+add_items(cps_dsl_set *s, cps_dsl_module *m, bool trusted)
 {
     for (uint32_t i = 0; i < m->ast->n; i++) {
         const cps_ast_item *item = m->ast->item[i];
@@ -169,7 +169,7 @@ add_items(cps_dsl_set *s, cps_dsl_module *m)
         cps_span before;
         if (item->kind == CPS_IT_USE)
             continue;
-        if (cps_dsl_predefined(name.text)) {
+        if (!trusted && cps_dsl_predefined(name.text)) {
             cps_error(s->diags, CPS_E2213, name.span,
                       "`%s` is predefined and cannot be declared again", name.text);
             continue;
@@ -210,18 +210,18 @@ known(cps_dsl_set *s, const char *path)
 
 // Parses one text and enters it; what it uses is read by the caller.
 static cps_dsl_module *
-enter(cps_dsl_set *s, const char *path, const char *text, size_t n)
+enter(cps_dsl_set *s, const char *path, const char *text, size_t n, bool trusted)
 {
     uint32_t source = cps_diags_source(s->diags, path, text, n);
     cps_dsl_module *m = cps_new(s->arena, cps_dsl_module);
     m->path = cps_arena_strdup(s->arena, path);
     cps_map_init(&m->names, s->arena);
-    m->ast = cps_dsl_parse(s->arena, s->syms, s->diags, source, &m->parsed);
+    m->ast = cps_dsl_parse(s->arena, s->syms, s->diags, source, trusted, &m->parsed);
     m->ok = m->parsed;
     cps_vec_push(s->arena, &s->modules, m);
     *cps_map_at_str(&s->by_path, path, NULL) = s->modules.n;
     unsigned errors = cps_diags_errors(s->diags);
-    add_items(s, m);
+    add_items(s, m, trusted);
     m->ok = m->ok && cps_diags_errors(s->diags) == errors;
     return m;
 }
@@ -238,7 +238,7 @@ read_file(cps_dsl_set *s, const char *path, cps_span at)
         cps_error(s->diags, CPS_E2204, at, "there is no file \"%s\"", path);
         return NULL;
     }
-    return enter(s, path, text, n);
+    return enter(s, path, text, n, s->trusted && s->trusted(s->user, path));
 }
 
 // Follows `use` breadth first from `first`: a list instead of recursion, so that a long chain of
@@ -290,7 +290,7 @@ cps_dsl_load_text(cps_dsl_set *s, const char *path, const char *text, size_t n)
     uint32_t first = s->modules.n;
     cps_dsl_module *m = known(s, path);
     if (!m) {
-        m = enter(s, path, text, n);
+        m = enter(s, path, text, n, false);
         follow(s, first);
     }
     return m;

@@ -48,12 +48,17 @@ typedef bool (*cps_dsl_reader)(void *user, const char *path, const char **text, 
 typedef struct cps_dsl_set cps_dsl_set;
 typedef void (*cps_dsl_finder)(void *user, cps_dsl_set *s, const char *op);
 
+/* Optional: whether what the reader gives for `path` has passed the checks before. Its bodies are
+ * then read when they are first needed, and its names not held against the predefined ones. */
+typedef bool (*cps_dsl_trust)(void *user, const char *path);
+
 struct cps_dsl_set {
     cps_arena *arena;
     cps_symtab *syms;
     cps_diags *diags;
     cps_dsl_reader read;
     cps_dsl_finder find; /* may be set after create; NULL: none */
+    cps_dsl_trust trusted; /* the same; NULL: no text is */
     void *user;
     CPS_VEC(cps_dsl_module *) modules; /* in order of loading */
     cps_map by_path;                   /* path -> index + 1 */

@@ -275,6 +275,27 @@ cps_make_body(cps_dsl_parser *p, cps_span at, cps_vstmt stmts)
     return n;
 }
 
+cps_ast_body *
+cps_make_part(cps_dsl_parser *p, cps_span at, cps_vstmt stmts, cps_span rest)
+{
+    cps_ast_body *n = cps_make_body(p, at, stmts);
+    n->later = cps_new(p->arena, cps_ast_later);
+    *n->later = (cps_ast_later){p->arena, p->syms, p->diags, rest};
+    return n;
+}
+
+void
+cps_make_whole(cps_dsl_parser *p, cps_ast_body *b, cps_vstmt rest)
+{
+    const cps_ast_stmt **all = cps_new_array(p->arena, const cps_ast_stmt *, b->n + rest.n);
+    if (b->n)
+        memcpy(all, b->stmt, b->n * sizeof *all);
+    if (rest.n)
+        memcpy(all + b->n, rest.data, rest.n * sizeof *all);
+    b->stmt = all;
+    b->n += rest.n;
+}
+
 cps_ast_clause *
 cps_make_clause(cps_dsl_parser *p, cps_span at, cps_ast_ckind kind)
 {

@@ -111,6 +111,7 @@ boxed(cps_arena *a, const void *value, size_t n)
 %token T_GIVES "->" T_ARROW "<-" T_ARROW_ADD "<+" T_ADD_SET "+=" T_SUB_SET "-=" T_MUL_SET "*="
 %token T_RANGE ".." T_OROR "||" T_ANDAND "&&" T_LE "<=" T_GE ">=" T_EQ "==" T_NE "!="
 %token T_SHL "<<" T_SHR ">>"
+%token T_REST "the rest of a body" T_PART "a part of a body" /* no words: made by yylex */
 
 %left "||"
 %left "&&"
@@ -135,7 +136,7 @@ boxed(cps_arena *a, const void *value, size_t n)
 %type <fnparam> fparam
 %type <fnparams> optparams params
 %type <names> names
-%type <body> body
+%type <body> body whole
 %type <stmts> stmts
 %type <stmt> stmt ifstmt
 %type <word> assign space
@@ -196,6 +197,8 @@ item:
   | op
   | leaf
   | fn
+  | T_PART stmts '}' { cps_make_whole(p, p->part, $stmts); $$ = NULL; }
+  | T_PART stmts error '}' { cps_make_whole(p, p->part, $stmts); $$ = NULL; yyerrok; }
   ;
 
 enum:
@@ -218,7 +221,7 @@ enumerator:
 optcomma: %empty | ',' ;
 
 op:
-    opkind T_NAME '(' operands optattrs ')' "->" results optdims body {
+    opkind T_NAME '(' operands optattrs ')' "->" results optdims whole[body] {
         NODE(op, CPS_IT_OP);
         n->block = $opkind;
         n->name = $T_NAME;
@@ -274,7 +277,7 @@ dimdefs:
 dimdef: T_NAME '=' expr { $$ = BOX(dimdef, $1, $3); } ;
 
 leaf:
-    "leaf" T_NAME[name] "for" T_NAME[op] "on" names body {
+    "leaf" T_NAME[name] "for" T_NAME[op] "on" names whole[body] {
         NODE(leaf, CPS_IT_LEAF);
         n->name = $name;
         n->op = $op;
@@ -286,7 +289,7 @@ leaf:
     }
   ;
 fn:
-    "fn" T_NAME '(' optparams ')' body {
+    "fn" T_NAME '(' optparams ')' whole[body] {
         NODE(fn, CPS_IT_FN);
         n->name = $T_NAME;
         n->n = $optparams.n;
@@ -309,6 +312,10 @@ names:
   | names ',' T_NAME { $$ = $1; PUSH($$, $3); }
   ;
 
+whole:
+    body
+  | '{' stmts T_REST '}' { $$ = cps_make_part(p, @$, $stmts, @T_REST); }
+  ;
 body:
     '{' stmts '}' { $$ = cps_make_body(p, @$, $stmts); }
   | '{' stmts error '}' { $$ = cps_make_body(p, @$, $stmts); yyerrok; }
@@ -690,8 +697,23 @@ skip_parens(CPS_DSL_YYSTYPE *v, CPS_DSL_YYLTYPE *at, cps_dsl_parser *p, unsigned
 }
 
 static int
+step_over(CPS_DSL_YYLTYPE *at, cps_dsl_parser *p)
+{
+    *at = p->rest;
+    cps_dsl_scan_skip(p, p->rest.end - p->rest.begin);
+    p->rest.end = 0;
+    return T_REST;
+}
+
+static int
 cps_dsl_yylex(CPS_DSL_YYSTYPE *v, CPS_DSL_YYLTYPE *at, cps_dsl_parser *p)
 {
+    if (p->part && p->before != T_PART) {
+        *at = (cps_span){p->file, p->pos, p->pos};
+        return p->before = T_PART;
+    }
+    if (p->rest.end && p->pos == p->rest.begin)
+        return step_over(at, p);
     int t = p->skip_paren ? skip_parens(v, at, p, 1) : cps_dsl_lex_raw(v, at, p->scanner);
     p->skip_paren = false;
     if (p->skipping && t == '(')
@@ -702,6 +724,8 @@ cps_dsl_yylex(CPS_DSL_YYSTYPE *v, CPS_DSL_YYLTYPE *at, cps_dsl_parser *p)
         p->skipping = false;
     if (t == END)
         *at = (cps_span){p->file, p->pos, p->pos};
+    if (p->later)
+        cps_dsl_note_body(p, t);
     return t;
 }
 
@@ -873,7 +897,7 @@ yyreport_syntax_error(const yypcontext_t *ctx, cps_dsl_parser *p)
     int n = yypcontext_expected_tokens(ctx, kinds, MAX_EXPECTED);
     expected x = {.n = 0};
     for (int i = 0; i < n; i++)
-        if (kinds[i] != YYSYMBOL_YYerror)
+        if (kinds[i] != YYSYMBOL_YYerror && kinds[i] != YYSYMBOL_T_REST && kinds[i] != YYSYMBOL_T_PART)
             token_text(kinds[i], x.text[x.n++]);
     char got[24];
     token_text(token, got);
@@ -913,12 +937,12 @@ cps_dsl_yyerror(const CPS_DSL_YYLTYPE *at, cps_dsl_parser *p, const char *why)
 }
 
 cps_ast_file *
-cps_dsl_parse(cps_arena *a, cps_symtab *syms, cps_diags *d, uint32_t source, bool *ok)
+cps_dsl_parse(cps_arena *a, cps_symtab *syms, cps_diags *d, uint32_t source, bool later, bool *ok)
 {
     unsigned before = cps_diags_errors(d);
     size_t n;
     const char *text = cps_diags_source_text(d, source, &n);
-    cps_dsl_parser p = {.arena = a, .syms = syms, .diags = d, .file = source};
+    cps_dsl_parser p = {.arena = a, .syms = syms, .diags = d, .file = source, .later = later};
     p.out = cps_new(a, cps_ast_file);
     p.out->source = source;
     p.out->path = cps_diags_source_name(d, source);
@@ -933,4 +957,22 @@ cps_dsl_parse(cps_arena *a, cps_symtab *syms, cps_diags *d, uint32_t source, boo
     }
     *ok = cps_diags_errors(d) == before;
     return p.out;
+}
+
+const cps_ast_body *
+cps_ast_whole(cps_ast_body *b)
+{
+    cps_ast_later *w = b->later;
+    if (!w)
+        return b;
+    b->later = NULL;
+    size_t n;
+    const char *text = cps_diags_source_text(w->diags, w->span.file, &n);
+    cps_dsl_parser p = {.arena = w->arena, .syms = w->syms, .diags = w->diags, .file = w->span.file,
+                        .pos = w->span.begin, .part = b, .out = &(cps_ast_file){0}};
+    if (!cps_dsl_scan_begin(&p, text + w->span.begin, w->span.end + 1 - w->span.begin)) // its brace ends it
+        cps_bug("the scanner did not start");
+    cps_dsl_yyparse(&p);
+    cps_dsl_scan_end(&p);
+    return b;
 }

@@ -29,6 +29,12 @@ typedef struct cps_dsl_parser {
     bool unknown_mark; /* reported; the syntax error it causes is not */
     bool skipping;   /* between a syntax error and its `;` or `}` */
     bool skip_paren; /* the token in error was a `(` */
+    bool later;      /* bodies of declarations are stepped over */
+    bool header;     /* between the word of a declaration and its body */
+    unsigned open;   /* brackets around the next token; kept when `later` */
+    int before;      /* the last token; kept when `later` */
+    cps_span rest;   /* what is stepped over next, when it does not end at 0 */
+    cps_ast_body *part; /* only the rest of this body is read */
     uint8_t word[128]; /* reserved words by first letter: row of keyword.def + 1, and the next such row */
     uint8_t next_word[CPS_DSL_WORDS];
 } cps_dsl_parser;
@@ -91,6 +97,10 @@ const cps_ast_stmt *cps_make_if(cps_dsl_parser *p, cps_span at, cps_ast_skind ki
 const cps_ast_stmt *cps_make_jump(cps_dsl_parser *p, cps_span at, cps_ast_skind kind,
                                   cps_expr_p value);
 cps_ast_body *cps_make_body(cps_dsl_parser *p, cps_span at, cps_vstmt stmts);
+/* The same, its statements in `rest` still to be read. */
+cps_ast_body *cps_make_part(cps_dsl_parser *p, cps_span at, cps_vstmt stmts, cps_span rest);
+/* Appends what was missing of it. */
+void cps_make_whole(cps_dsl_parser *p, cps_ast_body *b, cps_vstmt rest);
 cps_ast_clause *cps_make_clause(cps_dsl_parser *p, cps_span at, cps_ast_ckind kind);
 /* Collects the clauses among the statements of `b`. */
 cps_ast_clauses cps_make_clauses(cps_dsl_parser *p, const cps_ast_body *b);
@@ -100,5 +110,11 @@ void cps_check_mark(cps_dsl_parser *p, cps_ast_name name);
 /* The scanner (lex.l). */
 int cps_dsl_scan_begin(cps_dsl_parser *p, const char *text, size_t n);
 void cps_dsl_scan_end(cps_dsl_parser *p);
+/* Goes on `n` bytes behind the last token. */
+void cps_dsl_scan_skip(cps_dsl_parser *p, uint32_t n);
+/* The part of a body that begins at `at` which need not be read yet (later.c). False: read it all. */
+bool cps_dsl_find_rest(const char *text, size_t n, size_t at, uint32_t *begin, uint32_t *end);
+/* Told of every token, sets `rest` where the body of a declaration opens. */
+void cps_dsl_note_body(cps_dsl_parser *p, int token);
 
 #endif

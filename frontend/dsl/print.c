@@ -542,7 +542,7 @@ operator(cps_buf *o, const cps_ast_op *n)
         expr(o, n->dimdef[i].value, 0);
     }
     cps_buf_putc(o, ' ');
-    body(o, n->body, 0);
+    body(o, cps_ast_whole(n->body), 0);
     cps_buf_putc(o, '\n');
 }
 
@@ -581,7 +581,7 @@ cps_ast_print_item(cps_buf *o, const cps_ast_item *i)
         cps_buf_printf(o, "leaf %s for %s on ", n->name.text, n->op.text);
         names(o, n->target, n->ntarget);
         cps_buf_putc(o, ' ');
-        body(o, n->body, 0);
+        body(o, cps_ast_whole(n->body), 0);
         cps_buf_putc(o, '\n');
         break;
     }
@@ -596,7 +596,7 @@ cps_ast_print_item(cps_buf *o, const cps_ast_item *i)
             }
         }
         cps_buf_puts(o, ") ");
-        body(o, n->body, 0);
+        body(o, cps_ast_whole(n->body), 0);
         cps_buf_putc(o, '\n');
         break;
     }

@@ -44,6 +44,17 @@ read_file(void *user, const char *path, const char **text, size_t *n)
     return false;
 }
 
+// Embedded files come before those of the command line, so that a path of theirs is read as theirs.
+static bool
+is_embedded(void *user, const char *path)
+{
+    (void)user;
+    for (unsigned i = 0; i < cps_kernel_source_count; i++)
+        if (cps_streq(cps_kernel_sources[i].path, path))
+            return true;
+    return false;
+}
+
 // Parses and checks a file once; whether it is free of errors. Other files' mistakes are
 // theirs. Embedded files have passed the checks, all of them together, in the test of the tree.
 static bool
@@ -474,6 +485,7 @@ cps_dsl_registry_create(cps_arena *a, cps_diags *d)
     r->d = d;
     r->set = cps_dsl_set_create(d, read_file, r);
     r->set->find = find_op;
+    r->set->trusted = is_embedded;
     cps_map_init(&r->op_at, a);
     cps_map_init(&r->digest_at, a);
     for (unsigned i = 0; i < cps_kernel_source_count; i++)

@@ -5,10 +5,10 @@
 #include "kernels/registry.h"
 
 /* A registry over the embedded sources. Creating it parses nothing: the index was made at build
- * time, and a file is parsed when one of its declarations is first asked for. Places in
- * messages refer to sources registered in `d`, which must outlive it. What calls return lives
- * in the arena of the call, or in `a`. A registry belongs to one session: threads need one
- * each. */
+ * time, a file is parsed when one of its declarations is first asked for, and of a body what
+ * follows the clauses when it is traced, called or printed. Places in messages refer to sources
+ * registered in `d`, which must outlive it. What calls return lives in the arena of the call, or
+ * in `a`. A registry belongs to one session: threads need one each. */
 cps_registry *cps_dsl_registry_create(cps_arena *a, cps_diags *d);
 /* Gives the parsed sources back; NULL is fine. */
 void cps_dsl_registry_destroy(cps_registry *r);

@@ -373,7 +373,7 @@ cps_dsl_trace(cps_arena *a, const cps_trace_opts *o, cps_diags *d)
     bool ok = bind_instance(&t);
     if (ok) {
         uint32_t inner = cps_eval_push(&t.ev);
-        ok = cps_eval_body(&t.ev, o->leaf->ast->body, false) == CPS_FLOW_NEXT;
+        ok = cps_eval_body(&t.ev, cps_ast_whole(o->leaf->ast->body), false) == CPS_FLOW_NEXT;
         cps_eval_pop(&t.ev, inner);
     }
     cps_eval_flush_trail(&t.ev);

@@ -21,7 +21,7 @@ parse(const char *name, const char *text, size_t n)
 {
     parsed p = {cps_arena_create(), cps_symtab_create(), cps_diags_create(), NULL, false};
     uint32_t source = cps_diags_source(p.diags, name, text, n);
-    p.file = cps_dsl_parse(p.arena, p.syms, p.diags, source, &p.ok);
+    p.file = cps_dsl_parse(p.arena, p.syms, p.diags, source, false, &p.ok);
     return p;
 }
 

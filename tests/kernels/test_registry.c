@@ -73,6 +73,14 @@ index_and_signatures(void)
     CHECK_INT(cps_diags_errors(D), 0);
 }
 
+// Whether statements of a leaf are still to be read.
+static bool
+waits(const char *leaf)
+{
+    const cps_dsl_leaf *l = cps_dsl_find_leaf(cps_dsl_registry_set(R, NULL), leaf);
+    return l && l->ast->body->later;
+}
+
 static bool
 is_digest_of(const char *leaf)
 {
@@ -103,11 +111,14 @@ selection(void)
     }
     CHECK(strip && loads);
     CHECK(cps_registry_pick(c, n, NULL, &why) >= 0);
+    // of an embedded leaf only what is traced is read
+    CHECK(n > 1 && waits("matmul_banks") && waits(c[s == &c[0]].leaf));
     CHECK(is_digest_of("matmul_banks") && is_digest_of(c[s == &c[0]].leaf));
     cps_digest none = R->digest(R->self, "no_leaf"), zero = {{0}};
     CHECK(cps_digest_eq(&none, &zero));
     cps_tfunc *f = s ? R->trace(R->self, A, &i, s, 0, D) : NULL;
     CHECK(f && f->insts.n > 16 && cps_tile_verify(f, i.target, D));
+    CHECK(!waits("matmul_banks") && waits(c[s == &c[0]].leaf));
     CHECK(f && f->bufs.data[1].role == CPS_IN && f->bufs.data[3].role == CPS_OUT);
 
     // the same key, the same program
@@ -158,6 +169,7 @@ added(void)
     cps_candidate *c;
 
     CHECK(cps_dsl_registry_add(R, "extra.cps", extra, sizeof(extra) - 1, D));
+    CHECK(!waits("twice_of_rows")); // what has never been checked is read whole
     cps_instance i = {
         .op = "twice_of", .target = cps_target_find("trn1"), .cores = 1, .noperands = 1};
     i.operand[0] =
