@@ -113,6 +113,11 @@ boxed(cps_arena *a, const void *value, size_t n)
 %token T_SHL "<<" T_SHR ">>"
 %token T_REST "the rest of a body" T_PART "a part of a body" /* no words: made by yylex */
 
+/* Messages name what is expected in the order of first sight. */
+%token '<' '>' '|' '&' '+' '-' '*' '/' '%' '@' ';' '=' '{' '}' ',' '(' ')' '[' ']'
+
+%nonassoc ".."
+%right '?'
 %left "||"
 %left "&&"
 %nonassoc '<' '>' "<=" ">=" "==" "!=" "in"
@@ -154,7 +159,7 @@ boxed(cps_arena *a, const void *value, size_t n)
 %type <order> layout
 %type <orders> layouts
 %type <exprs> exprs
-%type <expr> expr choice binary postfix opttype optexpr
+%type <expr> expr postfix opttype optexpr
 %type <sub> sub
 %type <subs> subs
 %type <arg> arg
@@ -584,36 +589,30 @@ exprs:
   | exprs ',' expr { $$ = $1; PUSH($$, $3); }
   ;
 expr:
-    choice
-  | choice[a] ".."[op] choice[b] { $$ = cps_make_binary(p, @$, CPS_BIN_RANGE, @op, $a, $b); }
-  ;
-choice:
-    binary
-  | binary '?' expr[yes] ':' choice[no] { $$ = cps_make_cond(p, @$, $binary, $yes, $no); }
-  ;
-binary:
     postfix
-  | '-' binary[a] %prec SIGN { $$ = cps_make_unary(p, @$, CPS_UN_NEG, $a); }
-  | '!' binary[a] %prec SIGN { $$ = cps_make_unary(p, @$, CPS_UN_NOT, $a); }
-  | binary "||" binary { $$ = cps_make_binary(p, @$, CPS_BIN_OR, @2, $1, $3); }
-  | binary "&&" binary { $$ = cps_make_binary(p, @$, CPS_BIN_AND, @2, $1, $3); }
-  | binary '<' binary { $$ = cps_make_binary(p, @$, CPS_BIN_LT, @2, $1, $3); }
-  | binary '>' binary { $$ = cps_make_binary(p, @$, CPS_BIN_GT, @2, $1, $3); }
-  | binary "<=" binary { $$ = cps_make_binary(p, @$, CPS_BIN_LE, @2, $1, $3); }
-  | binary ">=" binary { $$ = cps_make_binary(p, @$, CPS_BIN_GE, @2, $1, $3); }
-  | binary "==" binary { $$ = cps_make_binary(p, @$, CPS_BIN_EQ, @2, $1, $3); }
-  | binary "!=" binary { $$ = cps_make_binary(p, @$, CPS_BIN_NE, @2, $1, $3); }
-  | binary "in" binary { $$ = cps_make_binary(p, @$, CPS_BIN_IN, @2, $1, $3); }
-  | binary '|' binary { $$ = cps_make_binary(p, @$, CPS_BIN_BOR, @2, $1, $3); }
-  | binary '&' binary { $$ = cps_make_binary(p, @$, CPS_BIN_BAND, @2, $1, $3); }
-  | binary "<<" binary { $$ = cps_make_binary(p, @$, CPS_BIN_SHL, @2, $1, $3); }
-  | binary ">>" binary { $$ = cps_make_binary(p, @$, CPS_BIN_SHR, @2, $1, $3); }
-  | binary '+' binary { $$ = cps_make_binary(p, @$, CPS_BIN_ADD, @2, $1, $3); }
-  | binary '-' binary { $$ = cps_make_binary(p, @$, CPS_BIN_SUB, @2, $1, $3); }
-  | binary '*' binary { $$ = cps_make_binary(p, @$, CPS_BIN_MUL, @2, $1, $3); }
-  | binary '/' binary { $$ = cps_make_binary(p, @$, CPS_BIN_DIV, @2, $1, $3); }
-  | binary '%' binary { $$ = cps_make_binary(p, @$, CPS_BIN_MOD, @2, $1, $3); }
-  | binary '@' binary { $$ = cps_make_binary(p, @$, CPS_BIN_MATMUL, @2, $1, $3); }
+  | '-' expr[a] %prec SIGN { $$ = cps_make_unary(p, @$, CPS_UN_NEG, $a); }
+  | '!' expr[a] %prec SIGN { $$ = cps_make_unary(p, @$, CPS_UN_NOT, $a); }
+  | expr "||" expr { $$ = cps_make_binary(p, @$, CPS_BIN_OR, @2, $1, $3); }
+  | expr "&&" expr { $$ = cps_make_binary(p, @$, CPS_BIN_AND, @2, $1, $3); }
+  | expr '<' expr { $$ = cps_make_binary(p, @$, CPS_BIN_LT, @2, $1, $3); }
+  | expr '>' expr { $$ = cps_make_binary(p, @$, CPS_BIN_GT, @2, $1, $3); }
+  | expr "<=" expr { $$ = cps_make_binary(p, @$, CPS_BIN_LE, @2, $1, $3); }
+  | expr ">=" expr { $$ = cps_make_binary(p, @$, CPS_BIN_GE, @2, $1, $3); }
+  | expr "==" expr { $$ = cps_make_binary(p, @$, CPS_BIN_EQ, @2, $1, $3); }
+  | expr "!=" expr { $$ = cps_make_binary(p, @$, CPS_BIN_NE, @2, $1, $3); }
+  | expr "in" expr { $$ = cps_make_binary(p, @$, CPS_BIN_IN, @2, $1, $3); }
+  | expr '|' expr { $$ = cps_make_binary(p, @$, CPS_BIN_BOR, @2, $1, $3); }
+  | expr '&' expr { $$ = cps_make_binary(p, @$, CPS_BIN_BAND, @2, $1, $3); }
+  | expr "<<" expr { $$ = cps_make_binary(p, @$, CPS_BIN_SHL, @2, $1, $3); }
+  | expr ">>" expr { $$ = cps_make_binary(p, @$, CPS_BIN_SHR, @2, $1, $3); }
+  | expr '+' expr { $$ = cps_make_binary(p, @$, CPS_BIN_ADD, @2, $1, $3); }
+  | expr '-' expr { $$ = cps_make_binary(p, @$, CPS_BIN_SUB, @2, $1, $3); }
+  | expr '*' expr { $$ = cps_make_binary(p, @$, CPS_BIN_MUL, @2, $1, $3); }
+  | expr '/' expr { $$ = cps_make_binary(p, @$, CPS_BIN_DIV, @2, $1, $3); }
+  | expr '%' expr { $$ = cps_make_binary(p, @$, CPS_BIN_MOD, @2, $1, $3); }
+  | expr '@' expr { $$ = cps_make_binary(p, @$, CPS_BIN_MATMUL, @2, $1, $3); }
+  | expr '?' expr ':' expr %prec '?' { $$ = cps_make_cond(p, @$, $1, $3, $5); }
+  | expr ".." expr { $$ = cps_make_binary(p, @$, CPS_BIN_RANGE, @2, $1, $3); }
   ;
 postfix:
     postfix[a] '[' subs ']' { $$ = cps_make_index(p, @$, $a, $subs); }
