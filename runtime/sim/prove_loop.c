@@ -291,9 +291,8 @@ repeats(prover *p, unsigned l)
 
 /* A drift in a loop around this one that changes from turn to turn of this one is none. */
 static void
-check_outer(loops *x, unsigned l)
+check_outer(loops *x, const loop *o, unsigned l)
 {
-    const loop *o = &x->at[l];
     for (unsigned e = 0; e < CPS_ENGINES; e++)
         for (unsigned r = 0; r < REGS; r++) {
             const drift *was = &o->was[e][r], *is = &x->reg[e][r];
@@ -307,10 +306,9 @@ check_outer(loops *x, unsigned l)
 
 /* Registers are what they will be `n` turns later. */
 static void
-leave_out(prover *p, unsigned l, uint32_t n)
+leave_out(prover *p, const loop *o, unsigned l, uint32_t n)
 {
     loops *x = p->loops;
-    const loop *o = &x->at[l];
     for (unsigned e = 0; e < CPS_ENGINES; e++)
         for (unsigned r = 0; r < REGS; r++) {
             const drift *was = &o->was[e][r];
@@ -365,8 +363,8 @@ judge(prover *p, unsigned l)
         return;
     }
     require(p, o->cut[0] && o->cut[1]);
-    check_outer(x, l);
-    leave_out(p, l, (uint32_t)n);
+    check_outer(x, o, l);
+    leave_out(p, o, l, (uint32_t)n);
     unwatch(p, l, n);
     o->stage = last ? LOOP_LAST : LOOP_LEFT;
     o->tries = 0;
@@ -376,6 +374,7 @@ judge(prover *p, unsigned l)
 static void
 at_head(prover *p, unsigned l)
 {
+    cps_assert(l < LOOPS_MAX);
     loop *o = &p->loops->at[l];
     o->spot[2] = o->spot[1];
     o->spot[1] = o->spot[0];
