@@ -140,12 +140,21 @@ entry_read(int fd, const cps_digest *key, const void *parts, size_t nparts, uint
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < (off_t)(HEADER + nparts))
         return false;
     uint8_t head[HEADER];
-    uint64_t np, npay, n = (uint64_t)st.st_size - HEADER - nparts;
-    struct iovec v[3] = {{head, HEADER}, {mine, nparts}, {cps_buf_room(out, n), n}};
-    if (readv(fd, v, 3) != st.st_size || !head_read(head, (size_t)st.st_size, key, &np, &npay) || np != nparts ||
-        memcmp(mine, parts, nparts) != 0 || !sum_matches(head, mine, nparts, v[2].iov_base, n))
+    uint64_t np, npay;
+    struct iovec v[2] = {{head, HEADER}, {mine, nparts}};
+    if (readv(fd, v, 2) != (ssize_t)(HEADER + nparts) || !head_read(head, (size_t)st.st_size, key, &np, &npay) ||
+        np != nparts || memcmp(mine, parts, nparts) != 0)
         return false;
-    out->n += n;
+    char *to = cps_buf_room(out, npay); // no more than the file has: head_read
+    for (uint64_t n = 0; n < npay;) {
+        ssize_t got = read(fd, to + n, npay - n);
+        if (got <= 0)
+            return false;
+        n += (uint64_t)got;
+    }
+    if (!sum_matches(head, mine, nparts, to, npay))
+        return false;
+    out->n += npay;
     out->data[out->n] = 0;
     return true;
 }
@@ -155,7 +164,8 @@ counted(cps_cache *c, const char *path, bool hit, bool found)
 {
     if (hit)
         utimensat(AT_FDCWD, path, NULL, 0); // for gc: used now
-    hit ? c->hits++ : c->misses++;
+    c->hits += hit;
+    c->misses += !hit;
     c->rejected += found && !hit;
 }
 

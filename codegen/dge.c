@@ -355,8 +355,11 @@ one_transpose(cps_sel *s, const cps_tinst *x, const side *from, const side *to)
     if (p.d[n - 2].num % 16 || p.d[n - 1].num * from->es > 256)
         return refuse(s, x,
                       "a moving transpose takes multiples of 16 rows, of up to 256 bytes each");
-    if (!to->v->reg && to->base % 32)
-        return refuse(s, x, "a moving transpose writes from a multiple of 32 bytes on");
+    bool even = to->base % 32 == 0 && (!to->v->reg || to->v->reg_step * to->es % 32 == 0);
+    for (int i = 0; i < n - 2; i++) // pieces begin anywhere along these
+        even = even && q.d[i].step % 32 == 0;
+    if (!even)
+        return refuse(s, x, "a moving transpose writes from multiples of 32 bytes on");
     return true;
 }
 

@@ -266,8 +266,9 @@ cps_choose_in(cps_cli *c, cps_arena *a, const cps_instance *i, const char *force
               const char **why)
 {
     cps_registry *r = cps_cli_registry(c);
+    unsigned before = cps_diags_errors(c->diags);
     *n = r->candidates(r->self, a, i, cand, c->diags);
-    if (cps_diags_errors(c->diags))
+    if (cps_diags_errors(c->diags) != before)
         return -1;
     int k = cps_registry_pick(*cand, *n, force, why);
     if (k >= 0)

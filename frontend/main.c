@@ -119,8 +119,12 @@ keep_memory(void)
     const uintptr_t huge = 2 << 20, small = 256 << 10;
     uintptr_t end = (uintptr_t)sbrk(0);
     if (end != (uintptr_t)-1)
-        sbrk((intptr_t)((end + small + huge - 1) / huge * huge - small - end));
+        (void)sbrk((intptr_t)((end + small + huge - 1) / huge * huge - small - end));
     void *first = malloc(1);
+    if (!first) { // less memory is allowed than this asks for ahead
+        mallopt(M_TOP_PAD, 0);
+        return;
+    }
     uintptr_t page = 4096, from = ((uintptr_t)first + page - 1) / page * page;
     madvise((void *)from, (size_t)room - page, MADV_HUGEPAGE); // a wish
     free(first);

@@ -128,6 +128,8 @@ cps_file_put(const char *path, const void *data, size_t n)
     int fd = cps_streq(path, "-") ? -1 : open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0)
         return cps_file_write(path, data, n); // it is there, or this says what is wrong
+    struct stat mine, there;
+    bool known = fstat(fd, &mine) == 0;
     cps_writer w = {.fd = fd};
     bool ok = cps_writer_put(&w, data, n);
     int e = errno;
@@ -137,7 +139,9 @@ cps_file_put(const char *path, const void *data, size_t n)
     if (ok && closed)
         return true;
     e = errno;
-    unlink(path);
+    // Another process may have put a whole one in its place by now: that one stays.
+    if (known && stat(path, &there) == 0 && there.st_dev == mine.st_dev && there.st_ino == mine.st_ino)
+        unlink(path);
     errno = e;
     return false;
 }

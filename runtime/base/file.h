@@ -19,8 +19,8 @@ void cps_file_close(cps_file *f);
 
 /* Writes to a temporary name in the same folder, then renames. "-" writes standard output. */
 bool cps_file_write(const char *path, const void *data, size_t n);
-/* The same under the file's own name when it is not there yet, which costs half as much: for folders that are not
- * looked into before another file, written last, says that they are whole. */
+/* The same under the file's own name when it is not there yet, which costs half as much: for files of a package,
+ * whose manifest is written last. A process that is killed may leave a part of it. */
 bool cps_file_put(const char *path, const void *data, size_t n);
 bool cps_mkdirs(const char *path); /* like mkdir -p */
 bool cps_path_exists(const char *path);

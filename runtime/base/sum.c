@@ -7,9 +7,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#ifdef __AVX2__
-#define SUM cps_sum_avx2
-#else
+#ifndef SUM
 #define SUM cps_sum_plain
 #endif
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 static bool
@@ -63,13 +64,11 @@ folder(cps_arena *a, const char *path, const char **made)
     return cps_mkdirs(dir);
 }
 
-bool
-cps_rendered_write(const cps_rendered *r, const char *dir, cps_diags *d)
+static bool
+write_files(const cps_rendered *r, const char *dir, cps_diags *d)
 {
     cps_arena *a = r->files.arena;
     cps_package_clear(a, dir);
-    if (!cps_mkdirs(dir))
-        return failed("make", dir, d);
     const char *made = NULL, *weights = cps_path_join(a, dir, "weights.bin");
     for (uint32_t i = 0; i < r->files.list.n; i++) {
         const cps_pfile *f = &r->files.list.data[i];
@@ -81,6 +80,21 @@ cps_rendered_write(const cps_rendered *r, const char *dir, cps_diags *d)
             return failed("write", path, d);
     }
     return true;
+}
+
+bool
+cps_rendered_write(const cps_rendered *r, const char *dir, cps_diags *d)
+{
+    if (!cps_mkdirs(dir))
+        return failed("make", dir, d);
+    // One writer at a time, so that no package is made of two. Where a file system knows no locks they may still meet.
+    int lock = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (lock >= 0 && flock(lock, LOCK_EX) != 0 && errno == EINTR)
+        continue;
+    bool ok = write_files(r, dir, d);
+    if (lock >= 0)
+        close(lock);
+    return ok;
 }
 
 bool

@@ -202,6 +202,7 @@ watch(prover *p, unsigned l)
         plan none = {.mixed = cps_new_array(p->s->run_arena, bool, p->s->vars.n)};
         cps_vec_push(p->s->run_arena, &x->plans, none);
     }
+    cps_assert(o->plan < x->plans.n); // every round watches the same turns
     x->watched |= (uint8_t)(1u << l);
     x->spoilt &= (uint8_t) ~(1u << l);
     o->stage = LOOP_WATCHED;

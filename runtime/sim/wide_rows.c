@@ -1,7 +1,7 @@
 /* The loops of wide.h. This file is compiled once for each instruction set: WIDE names the table that it
- * fills, SMOOTH its function of wide_smooth.c. Loops are plain C that the compiler turns into vectors; what has no such form is written with the
- * vectors of wide_vec.h, where there are any. Rows that are read and written may be the same, never overlap
- * otherwise. */
+ * fills, SMOOTH its function of wide_smooth.c. Loops are plain C that the compiler turns into vectors; what has
+ * no such form is written with the vectors of wide_vec.h, where there are any. Rows that are read and written
+ * may be the same, never overlap otherwise. */
 #include "runtime/sim/wide.h"
 
 #include "runtime/base/exp.h"

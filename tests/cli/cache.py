@@ -1,5 +1,5 @@
 """The trace cache: hits, what makes a miss, and that a killed compile leaves nothing accepted wrongly."""
-import json, os, random, signal, subprocess, time
+import hashlib, json, os, random, signal, subprocess, time
 from util import *
 
 KERNEL = ["kernel", "run", "matmul", "--dims", "M=256,K=256,N=256", "--check", "none"]
@@ -23,6 +23,26 @@ check(counts(*cache, "--attr", "act=gelu") == (0, 1), "another attribute misses"
 check(counts(*cache, "--target", "trn1") == (0, 1), "another target misses")
 check(counts(*cache, "--attr", "tx=1") == (0, 1), "another layout misses")
 check(counts(*cache) == (1, 0), "and the first still hits")
+
+# A damaged entry of any size is a miss.
+huge = ["--cache", f"{TMP}/huge"]
+check(counts(*huge) == (0, 1) and counts(*huge) == (1, 0), "a cache of its own")
+for folder, _, names in os.walk(f"{TMP}/huge"):
+    for n in names:
+        if n != "secret":
+            os.truncate(os.path.join(folder, n), 200 << 30)
+check(counts(*huge) == (0, 1), "entries that claim 200 GiB miss")
+
+# Two at once write into one folder: what is there afterwards is of one of them.
+for i in range(20):
+    out = f"{TMP}/shared"
+    two = [subprocess.Popen([COPSE, "kernel", "compile", *KERNEL[2:5], f"--attr=act={a}", *cache, "-o", out],
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for a in ("tanh", "gelu")]
+    check([p.wait() for p in two] == [0, 0], f"try {i}: one of two compilers failed")
+    text = open(f"{out}/manifest.json").read()
+    at = f"{out}/kernels/{json.loads(text)['kernels'][0]['name']}"
+    other = [f for f in os.listdir(at) if f.endswith((".bin", ".json")) and hashlib.sha256(open(f"{at}/{f}", "rb").read()).hexdigest() not in text]
+    check(not other, f"try {i}: {other} are not those of the manifest")
 
 # A leaf of one's own: its text is part of the key.
 leaf = """op twice(x[T, N]) -> y[T, N] { y = x + x; }

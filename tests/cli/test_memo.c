@@ -184,6 +184,9 @@ limits(void)
     q.leaf = "matmul_banks";
     q.loads = 5; // not in the set
     CHECK(!asked(m, &c, &q) && cps_memo_count(m).entries == 3 && cps_diags_errors(c.diags) == 1);
+    q = plain;
+    q.n = 1536; // errors of others are not its own
+    CHECK(asked(m, &c, &q) && cps_diags_errors(c.diags) == 1);
     cps_diags_clear(c.diags);
     q = plain;
     cps_memo_destroy(m);
