@@ -36,7 +36,7 @@ check(counts(*huge) == (0, 1), "entries that claim 200 GiB miss")
 # Two at once write into one folder: what is there afterwards is of one of them.
 for i in range(20):
     out = f"{TMP}/shared"
-    two = [subprocess.Popen([COPSE, "kernel", "compile", *KERNEL[2:5], f"--attr=act={a}", *cache, "-o", out],
+    two = [subprocess.Popen([COPSE, "kernel", "compile", *KERNEL[2:5], f"--attr=act={a}", *huge, "-o", out],
                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for a in ("tanh", "gelu")]
     check([p.wait() for p in two] == [0, 0], f"try {i}: one of two compilers failed")
     text = open(f"{out}/manifest.json").read()
