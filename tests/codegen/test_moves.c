@@ -11,26 +11,14 @@ typedef struct rig {
     uint32_t y, t, r, s;
 } rig;
 
-static uint32_t
-reg(tp *p, const char *name)
-{
-    cps_tbuf b = {.name = name,
-                  .space = CPS_REG,
-                  .dtype = CPS_DT_I32,
-                  .pin_byte = -1,
-                  .pin_bank = -1,
-                  .pin_part = -1};
-    return cps_tile_buf(p->f, b);
-}
-
 static rig
 rig_new(void)
 {
     rig g = {.p = tp_new("trn2")};
     g.y = tp_hbm(&g.p, "y", CPS_OUT, CPS_DT_FP32, 4 * ROWS, COLS);
     g.t = tp_tile(&g.p, "t", CPS_SBUF, CPS_DT_FP32, 32, COLS, 0, 0, 0);
-    g.r = reg(&g.p, "r");
-    g.s = reg(&g.p, "s");
+    g.r = tp_reg(&g.p, "r");
+    g.s = tp_reg(&g.p, "s");
     return g;
 }
 

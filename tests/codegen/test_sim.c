@@ -242,18 +242,6 @@ indexed(const char *target, int64_t cols)
     tp_free(&p);
 }
 
-static uint32_t
-reg(tp *p, const char *name)
-{
-    cps_tbuf b = {.name = name,
-                  .space = CPS_REG,
-                  .dtype = CPS_DT_I32,
-                  .pin_byte = -1,
-                  .pin_bank = -1,
-                  .pin_part = -1};
-    return cps_tile_buf(p->f, b);
-}
-
 static cps_toper
 of_reg(uint32_t r)
 {
@@ -294,7 +282,7 @@ control(const char *target)
     uint32_t x = tp_hbm(&p, "x", CPS_IN, CPS_DT_FP32, 512, 40);
     uint32_t n = tp_hbm(&p, "n", CPS_IN, CPS_DT_I32, 1, 1);
     uint32_t y = tp_hbm(&p, "y", CPS_OUT, CPS_DT_FP32, 640, 40);
-    uint32_t rn = reg(&p, "n"), ri = reg(&p, "i"), rp = reg(&p, "p"), rz = reg(&p, "z");
+    uint32_t rn = tp_reg(&p, "n"), ri = tp_reg(&p, "i"), rp = tp_reg(&p, "p"), rz = tp_reg(&p, "z");
     uint32_t nt = tp_tile(&p, "nt", CPS_SBUF, CPS_DT_I32, 1, 1, 0, 0, 0);
     uint32_t t = tp_tile(&p, "t", CPS_SBUF, CPS_DT_FP32, 128, 40, 0, 0, 0);
     uint32_t u = tp_tile(&p, "u", CPS_SBUF, CPS_DT_FP32, 128, 160, 0, 0, 0);
@@ -360,7 +348,7 @@ moving_transpose(const char *target)
     uint32_t y = tp_hbm(&p, "y", CPS_OUT, CPS_DT_BF16, N * COLS, ROWS);
     uint32_t z = tp_hbm(&p, "z", CPS_OUT, CPS_DT_BF16, N * 2 * COLS, ROWS);
     uint32_t t = tp_tile(&p, "t", CPS_SBUF, CPS_DT_BF16, COLS, ROWS, 0, 0, 0),
-             ri = reg(&p, "i");
+             ri = tp_reg(&p, "i");
     loop(&p, ri, number(0), number(N));
     tp_1(&p, CPS_T_DMA_TRANSPOSE, tp_view(&p, t, 0, COLS, 0, ROWS),
          moving(&p, tp_block(&p, x, 0, ROWS, 0, COLS), ri, ROWS * 2 * COLS));
@@ -395,7 +383,7 @@ moving_transpose_refused(int64_t rows, int64_t cols)
     tp p = tp_new("trn2");
     cps_kbin *k = NULL;
     uint32_t x = tp_hbm(&p, "x", CPS_IN, CPS_DT_BF16, 4 * rows, cols);
-    uint32_t y = tp_hbm(&p, "y", CPS_OUT, CPS_DT_BF16, 4 * cols, rows), ri = reg(&p, "i");
+    uint32_t y = tp_hbm(&p, "y", CPS_OUT, CPS_DT_BF16, 4 * cols, rows), ri = tp_reg(&p, "i");
     loop(&p, ri, number(0), number(4));
     tp_1(&p, CPS_T_DMA_TRANSPOSE,
          moving(&p, tp_block(&p, y, 0, cols, 0, rows), ri, cols * rows),

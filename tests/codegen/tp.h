@@ -231,4 +231,17 @@ tp_make_softmax(tp *p, cps_dtype t, int64_t T, int64_t N)
     }
 }
 
+/* A register. */
+static inline uint32_t
+tp_reg(tp *p, const char *name)
+{
+    cps_tbuf b = {.name = name,
+                  .space = CPS_REG,
+                  .dtype = CPS_DT_I32,
+                  .pin_byte = -1,
+                  .pin_bank = -1,
+                  .pin_part = -1};
+    return cps_tile_buf(p->f, b);
+}
+
 #endif

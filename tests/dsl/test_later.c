@@ -2,9 +2,9 @@
  * take, whatever stands in strings and comments; and every shipped file has the same tree,
  * places included, read either way. */
 #include "frontend/dsl/load.h"
-#include "frontend/dsl/parser.h"
 #include "kernels/registry.h"
 #include "tests/check.h"
+#include "tests/dsl/parsed.h"
 
 #include <stdlib.h>
 
@@ -88,31 +88,6 @@ test_rest(void)
 }
 
 /* ---- the same tree ---- */
-
-typedef struct parsed {
-    cps_arena *arena;
-    cps_symtab *syms;
-    cps_diags *diags;
-    cps_ast_file *file;
-    bool ok;
-} parsed;
-
-static parsed
-parse(const char *name, const char *text, size_t n, bool later)
-{
-    parsed p = {cps_arena_create(), cps_symtab_create(), cps_diags_create(), NULL, false};
-    uint32_t source = cps_diags_source(p.diags, name, text, n);
-    p.file = cps_dsl_parse(p.arena, p.syms, p.diags, source, later, &p.ok);
-    return p;
-}
-
-static void
-drop(parsed *p)
-{
-    cps_diags_destroy(p->diags);
-    cps_symtab_destroy(p->syms);
-    cps_arena_destroy(p->arena);
-}
 
 static cps_ast_body *
 body_of(const cps_ast_item *i)

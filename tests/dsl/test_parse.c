@@ -5,33 +5,9 @@
 #include "runtime/base/rng.h"
 #include "tests/check.h"
 #include "tests/dsl/dsl.h"
+#include "tests/dsl/parsed.h"
 
 #include <stdlib.h>
-
-typedef struct parsed {
-    cps_arena *arena;
-    cps_symtab *syms;
-    cps_diags *diags;
-    cps_ast_file *file;
-    bool ok;
-} parsed;
-
-static parsed
-parse(const char *name, const char *text, size_t n)
-{
-    parsed p = {cps_arena_create(), cps_symtab_create(), cps_diags_create(), NULL, false};
-    uint32_t source = cps_diags_source(p.diags, name, text, n);
-    p.file = cps_dsl_parse(p.arena, p.syms, p.diags, source, false, &p.ok);
-    return p;
-}
-
-static void
-drop(parsed *p)
-{
-    cps_diags_destroy(p->diags);
-    cps_symtab_destroy(p->syms);
-    cps_arena_destroy(p->arena);
-}
 
 static void
 show(parsed *p)
@@ -48,7 +24,7 @@ fixed_point(parsed *p)
 {
     cps_buf once = {0}, twice = {0};
     cps_ast_print_file(&once, p->file);
-    parsed q = parse("printed", once.n ? once.data : "", once.n);
+    parsed q = parse("printed", once.n ? once.data : "", once.n, false);
     cps_ast_print_file(&twice, q.file);
     bool same = q.ok && once.n == twice.n && (!once.n || memcmp(once.data, twice.data, once.n) == 0);
     if (!same)
@@ -68,7 +44,7 @@ test_sources(void)
         const char *text = NULL;
         size_t n = 0;
         CHECK(dsl_read(&files, cps_arena_printf(a, "x/%s.cps", dsl_sources[i]), &text, &n));
-        parsed p = parse(dsl_sources[i], text, n);
+        parsed p = parse(dsl_sources[i], text, n, false);
         if (!p.ok)
             show(&p);
         CHECK(p.ok);
@@ -85,7 +61,7 @@ check_expr(const char *text, const char *want)
 {
     char source[400];
     snprintf(source, sizeof source, "const X = %s;", text);
-    parsed p = parse("expr", source, strlen(source));
+    parsed p = parse("expr", source, strlen(source), false);
     CHECK(p.ok);
     if (p.ok) {
         const cps_ast_const *c = CPS_AST_AS(const, p.file->item[0]);
@@ -137,7 +113,7 @@ test_tree(void)
                        "    go: e = exp(x) reduce add into l[:, 0];\n"
                        "    for a in 0..2 across cores, b in r pipelined { }\n"
                        "}\n";
-    parsed p = parse("tree", text, strlen(text));
+    parsed p = parse("tree", text, strlen(text), false);
     CHECK(p.ok);
     CHECK_INT(p.file->n, 1);
     CHECK_INT(p.file->item[0]->kind, CPS_IT_LEAF);
@@ -289,7 +265,7 @@ test_mutations(void)
         cps_buf b = {0};
         cps_diags_render(d, &b, false);
         bad += cps_diags_errors(d) > 0;
-        parsed p = parse("mutant", copy, m);
+        parsed p = parse("mutant", copy, m, false);
         good += p.ok;
         points += p.ok && fixed_point(&p);
         CHECK(mod != NULL);
@@ -329,7 +305,7 @@ test_depth(void)
         for (int k = 0; k < rows[i].n; k++)
             cps_buf_puts(&b, rows[i].close);
         cps_buf_puts(&b, ";");
-        parsed p = parse("deep", b.data, b.n);
+        parsed p = parse("deep", b.data, b.n, false);
         CHECK_INT(p.ok, rows[i].ok);
         if (p.ok)
             CHECK(fixed_point(&p));
@@ -342,7 +318,7 @@ test_depth(void)
     cps_buf_puts(&b, "fn f() ");
     for (int k = 0; k < 5000; k++)
         cps_buf_puts(&b, "{ if (true) ");
-    parsed p = parse("deep", b.data, b.n);
+    parsed p = parse("deep", b.data, b.n, false);
     CHECK(!p.ok);
     drop(&p);
     cps_buf_fini(&b);
