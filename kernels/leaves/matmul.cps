@@ -81,16 +81,24 @@ fn by_queue(to, from, q) {
     if (q == 0) { to <- from on sp; } else { if (q == 1) { to <- from on act; } else { to <- from on pool; } }
 }
 
-// Strips that a turn of a hardware loop over `strips` of them takes, each of `cycles` of PE; 0: all of them are unrolled. All engines
-// meet around a turn, the last rows are stored and the first ones brought meanwhile: some 6 us, which a turn must be long enough
-// for. Nor is a loop worth it where the kernel is short, or the loop has one turn. Where POOL makes the descriptors of moving rows
-// (trn1) a turn costs five times that.
-fn turn_of(strips, cycles, products) {
-    for n in [1, 2, 4] {
-        if (target.gen > 2 && products >= 4096 && n * cycles >= 960000 && strips >= 2 * n) { return n; }
+// Strips of MB row tiles that a turn of a hardware loop takes; 0: all of them are unrolled. All engines meet around a turn, the last
+// rows are stored and the first ones brought meanwhile: some 6 us, which a turn must be long enough for. Nor is a loop worth it where
+// the kernel is short, or the loop has one turn. Where POOL makes the descriptors of moving rows (trn1) a turn costs five times that.
+// A moving transfer goes in elements that divide a row and the piece of it: these must not be short (`even`).
+// What is too long to unroll loops all the same (`forced`).
+fn turn_of(M, K, N, MB, t, even, forced) {
+    let strips = M / (MB * 128) / cores;
+    let cycles = MB * K * N / 128 * target.pe_passes(t);
+    if (!forced && (!even || target.gen == 2 || M / 128 / cores * (K / 128) * (N / 512) < 4096)) { return 0; }
+    for n in forced ? [1, 2, 4, 16] : [1, 2, 4] {
+        if ((n * cycles >= 960000 || n == 16) && strips >= 2 * n) { return n; }
     }
-    return 0;
+    return forced ? min(strips, 2) / 2 : 0;
 }
+
+// Steps that the trace of all strips takes, one after the other; it ends after four million (LANGUAGE.md).
+fn trace_steps(M, K, N) { return ceil_div(M, 128) / cores * (ceil_div(N, 512) * (ceil_div(K, 128) * 15 + 120) + 120); }
+fn too_long(steps) { return steps > 3900000; }
 
 fn turn_cycles(turn) { return turn > 0 ? 13000 : 0; }           // that a turn costs
 
@@ -217,9 +225,8 @@ leaf matmul_banks for matmul on trn1, trn2, trn3 {
     param MB in {1, 2, 3, 4} = wide;                            // row tiles of a strip
     param WB in {2, 3, 4, 6} = 4;                               // loads of w in flight
     param OB in {3, 4} = 3;                                     // finished rows on their way out
-    // A moving transfer goes in elements that divide a row and the piece of it: these must not be short.
     let even = N * bytes(y.dtype) % 512 == 0 && (x.inner == 0 ? M * size % 512 == 0 : direct || K * size % 512 == 0);
-    param turn in {0, 1, 2, 4} = even ? turn_of(M / (MB * 128) / cores, MB * K * N / 128 * target.pe_passes(x.dtype), M / 128 / cores * (K / 128) * (N / 512)) : 0;   // strips of a turn of a hardware loop; 0: none
+    param turn in {0, 1, 2, 4, 16} = few ? 0 : turn_of(M, K, N, MB, x.dtype, even, too_long(trace_steps(M, K, N)));     // strips of a turn of a hardware loop; 0: none
     let NT = turn > 0 ? min(N, 512) : min(N, round_up(ceil_div(N, ceil_div(N, 512)), 2));   // equal columns: a narrow last tile would cost as much
     let side = min((direct ? 8 : 6) / MB, ceil_div(N, NT));     // banks of a row tile; two serve transposes
     let NB = min(side * NT, N);
@@ -380,27 +387,61 @@ leaf matmul_once for matmul on trn1, trn2, trn3 {
     }
 }
 
-// A contraction too long for strips of x on chip: x streams like w, once for every 512 columns.
+// Rows mb and columns n of y.
+fn stream(y, x, w, mb, n, sizes, act, ones, bias, residual) {
+    let (MB, KB) = sizes;
+    let (biased, add) = bias;
+    let (sums, res) = residual;
+    psum acc[mb by 128, n]: fp32 bufs MB == 4 ? 1 : 2 align 2048;
+    for kb in tiles(x.axis(1), KB * 128) {
+        sbuf xt[kb by 128, mb]: x.dtype bufs 2;
+        load_transposed(xt, x[mb, kb]);
+        sbuf wt[kb by 128, n]: w.dtype bufs 3 <- w[kb, n];
+        for m in tiles(mb, 128), k in tiles(kb, 128) { acc[m, n] += xt[k, m]' @ wt[k, n]; }
+    }
+    finish(acc, y, mb, n, act, biased, ones, add, sums, res);
+}
+
+// A contraction too long for strips of x on chip: x streams like w, once for every 512 columns. Too many of them loop in hardware,
+// or strips of rows, where a moving transfer would cut columns to pieces.
 leaf matmul_stream for matmul on trn1, trn2, trn3 {
     layout x: [M, K] or [K, M];
     where x.dtype in {bf16, fp16, fp32} && w.dtype == x.dtype : "x and w must share bf16, fp16 or fp32";
     param MB in 1..4 = 3;
     param KB in {2, 4, 8} = 8;
+    let R = MB * 128;
+    let strips = M / R / cores;
+    let often = x.inner == 0 || bytes(x.dtype) == 2 && target.dma_transpose ? 1 : 2;     // PE turns x again and again
+    param loops in {"none", "rows", "columns"} = often * trace_steps(M, K, N) < 1000000 ? "none"
+        : N * bytes(y.dtype) % 512 > 0 && strips >= 2 && !too_long(2 * often * trace_steps(R * cores, K, N)) ? "rows" : "columns";
+    where loops != "rows" || strips >= 1 : "a loop needs whole strips";
     cost pe: M * N * K / (128 * 128) * 1.1 * target.pe_passes(x.dtype),     // a tenth: x comes again and again, and PE waits
          hbm: bytes(x) * ceil_div(N, 512) + bytes(w) * ceil_div(M, MB * 128) + bytes(y);
     tolerance x.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
     cases (M: 130, K: 1100, N: 520, with: "bias", act: Act.relu), (M: 3, K: 140, N: 7, dtype: fp32, with: "residual");
 
-    if (present(bias)) { sbuf ones[1, 128]: bias.dtype = 1.0; let add = bias; } else { let ones = 0; let add = 0; }
-    let res = present(residual) ? residual : 0;
-    for mb in tiles(M, MB * 128) across cores, n in tiles(N, 512) {
-        psum acc[mb by 128, n]: fp32 bufs MB == 4 ? 1 : 2 align 2048;
-        for kb in tiles(K, KB * 128) {
-            sbuf xt[kb by 128, mb]: x.dtype bufs 2;
-            load_transposed(xt, x[mb, kb]);
-            sbuf wt[kb by 128, n]: w.dtype bufs 3 <- w[kb, n];
-            for m in tiles(mb, 128), k in tiles(kb, 128) { acc[m, n] += xt[k, m]' @ wt[k, n]; }
+    if (present(bias)) { sbuf ones[1, 128]: bias.dtype = 1.0; let add = (true, bias); } else { let ones = 0; let add = (false, 0); }
+    let res = present(residual) ? (true, residual) : (false, 0);
+    let sizes = (MB, KB);
+    if (loops == "none") {
+        for mb in tiles(M, R) across cores, n in tiles(N, 512) { stream(y, x, w, mb, n, sizes, act, ones, add, res); }
+    } else if (loops == "rows") {
+        let first = core * strips * R;
+        let rest = clip(range(M), core < cores - 1 ? M : cores * strips * R, M);
+        loop t in 0..strips {
+            reg at: i32 = t * R + first;
+            let part = present(residual) ? (true, residual[ds(at, R), :]) : res;
+            for n in tiles(N, 512) { stream(y[ds(at, R), :], x[ds(at, R), :], w, range(R), n, sizes, act, ones, add, part); }
         }
-        finish(acc, y, mb, n, act, present(bias), ones, add, present(residual), res);
+        for mb in tiles(rest, R), n in tiles(N, 512) { stream(y, x, w, mb, n, sizes, act, ones, add, res); }
+    } else {
+        for mb in tiles(M, R) across cores {
+            loop t in 0..N / 512 {
+                reg at: i32 = t * 512;
+                let part = present(residual) ? (true, residual[:, ds(at, 512)]) : res;
+                stream(y[:, ds(at, 512)], x, w[:, ds(at, 512)], mb, range(512), sizes, act, ones, present(bias) ? (true, bias[ds(at, 512)]) : add, part);
+            }
+        }
+        for mb in tiles(M, R) across cores, n in tiles(N / 512 * 512..N, 512) { stream(y, x, w, mb, n, sizes, act, ones, add, res); }
     }
 }

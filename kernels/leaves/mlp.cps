@@ -130,10 +130,9 @@ fn tall(M, K, N, t) {
     return strips_bytes(M, K, N, most, 3, 2, t) <= sbuf.partition ? most : strips_bytes(M, K, N, 2, 3, 1, t) <= sbuf.partition ? 2 : 1;
 }
 
-// Strips of a turn, where rows are even: a moving transfer goes in elements that divide a row and the piece of it.
+// Strips of a turn; the three products must not be too long together.
 fn mlp_turn(M, K, N, MB, t) {
-    let even = N * bytes(t) % 512 == 0 && (bytes(t) == 2 || K * bytes(t) % 512 == 0);
-    return even ? turn_of(M / (MB * 128) / cores, MB * K * N / 128 * target.pe_passes(t), M / 128 / cores * (K / 128) * (N / 512)) : 0;
+    return turn_of(M, K, N, MB, t, N * bytes(t) % 512 == 0 && (bytes(t) == 2 || K * bytes(t) % 512 == 0), too_long(2 * trace_steps(M, K, N) + trace_steps(M, N, K)));
 }
 
 // Row tiles of a strip, where a strip that is a turn needs no second one beside it.
@@ -161,8 +160,8 @@ leaf mlp_products for mlp on trn1, trn2, trn3 {
     param MB in {1, 2, 3, 4} = high(T, H, I, x.dtype);          // row tiles of a strip of the first products
     param MD in {1, 2, 3, 4} = high(T, I, H, x.dtype);          // and of the last
     param WB in {2, 3, 4} = 3;                                  // loads of weights in flight
-    param turn in {0, 1, 2, 4} = mlp_turn(T, H, I, MB, x.dtype);        // strips of a turn of a hardware loop; 0: no loop
-    param last_turn in {0, 1, 2, 4} = mlp_turn(T, I, H, MD, x.dtype);
+    param turn in {0, 1, 2, 4, 16} = mlp_turn(T, H, I, MB, x.dtype);        // strips of a turn of a hardware loop; 0: no loop
+    param last_turn in {0, 1, 2, 4, 16} = mlp_turn(T, I, H, MD, x.dtype);
     where max(turn * MB, last_turn * MD) * 128 * cores <= T : "a loop needs the strips of a turn";
     let SB = strips_bytes(T, H, I, MB, WB, 2, x.dtype) <= sbuf.partition ? 2 : 1;
     let SD = strips_bytes(T, I, H, MD, WB, 2, x.dtype) <= sbuf.partition ? 2 : 1;

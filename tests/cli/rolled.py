@@ -42,6 +42,9 @@ for target, turn, dims, more in [
     ("trn2", 1, f"M=300,{STREAMED}", ["--dtype", "fp16", "--with", "residual"]),
     ("trn2", 1, f"M=1100,{KEPT}", ["--logical-nc-config", "2"]),
     ("trn2", 2, f"M=1024,{STREAMED}", ["--logical-nc-config", "2", "--attr", "tx=1"]),
+    ("trn2", 1, "M=420,K=1027,N=6001", []),
+    ("trn1", 1, "M=300,K=1027,N=6001", ["--with", "residual"]),
+    ("trn1", 16, "M=2200,K=130,N=70", []),
 ]:
     right(*BANKS, "--param", f"turn={turn}", "--target", target, "--dims", dims, *more)
 PRODUCTS = ["mlp", "--leaf", "mlp_products", "--param", "MB=1", "--param", "MD=1"]
@@ -51,6 +54,18 @@ for target, turns, dims, more in [
     ("trn2", (1, 0), "T=600,H=256,I=512", ["--logical-nc-config", "2"]),
 ]:
     right(*PRODUCTS, "--param", f"turn={turns[0]}", "--param", f"last_turn={turns[1]}", "--target", target, "--dims", dims, *more)
+
+STREAM = ["matmul", "--leaf", "matmul_stream", "--param", "MB=1"]
+for target, loops, dims, more in [
+    ("trn2", "rows", "M=300,K=140,N=1100", ["--with", "bias,residual"]),
+    ("trn1", "rows", "M=300,K=1100,N=601", ["--attr", "act=gelu"]),
+    ("trn2", "columns", "M=300,K=140,N=1100", ["--with", "bias,residual", "--attr", "act=gelu"]),
+    ("trn1", "columns", "M=200,K=1100,N=1027", ["--dtype", "fp32"]),
+    ("trn3", "columns", "M=200,K=1100,N=1024", ["--attr", "tx=1"]),
+    ("trn2", "rows", "M=1030,K=1100,N=520", ["--logical-nc-config", "2"]),
+    ("trn2", "columns", "M=1030,K=300,N=1028", ["--logical-nc-config", "2", "--dtype", "fp32"]),
+]:
+    right(*STREAM, "--param", f"loops={loops}", "--target", target, "--dims", dims, *more)
 
 # Fewer strips than a turn takes are refused.
 for args in ([*BANKS, "--dims", f"M=400,{KEPT}", "--param", "turn=4"], [*PRODUCTS, "--dims", "T=300,H=384,I=640", "--param", "turn=4"]):
@@ -69,6 +84,13 @@ for name, args in [("short", ["matmul", "--dims", "M=1024,K=1024,N=1024"]), ("tr
     check("turn=0" in k["config"], f"{name}: {k['config']}")
 gate, n = compiled("gate", "mlp", "--dims", "T=2048,H=4096,I=14336")
 check("turn=1" in gate["config"] and "last_turn=1" in gate["config"] and n < 40000, f"{gate['config']}: {n} bundles")
+
+# What no trace has the steps for loops whatever its rows and target are.
+for target in ("trn1", "trn2"):
+    for args in ("matmul --dims M=16379,K=16383,N=16381", "matmul --dims M=16384,K=16384,N=16384", "matmul --dims M=4194304,K=128,N=128",
+                 "matmul --dims M=300,K=65536,N=65536", "mlp --dims T=16379,H=16383,I=16381"):
+        k, n = compiled("long", *args.split(), "--target", target)
+        check(not {"turn=0", "last_turn=0", "loops=none"} & set(k["config"].split(",")), f"{args} on {target}: {k['config']}")
 
 # What is written beside the package has the loops as well.
 for kind in ("neff", "bir"):
