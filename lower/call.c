@@ -106,7 +106,7 @@ is_banned(const cps_lower *l, const cps_instance *i)
 }
 
 bool
-cps_call_make(cps_rw *w, const cps_call *c, cps_val *out)
+cps_call_make_all(cps_rw *w, const cps_call *c, cps_val *out)
 {
     cps_lower *l = cps_lower_of(w);
     if (!l->o->registry)
@@ -124,13 +124,19 @@ cps_call_make(cps_rw *w, const cps_call *c, cps_val *out)
     while (nin && !c->in[nin - 1])
         nin--;
     cps_type result[CPS_MAX_OPERANDS];
-    cps_val outs[CPS_MAX_OPERANDS];
     for (int i = 0; i < inst.nresults; i++)
         result[i] = inst.result[i].type;
-    if (!cps_b_call(&w->b, c->callee, nin, c->in, c->nattr, c->attr, inst.nresults, result,
-                    outs))
+    return cps_b_call(&w->b, c->callee, nin, c->in, c->nattr, c->attr, inst.nresults, result,
+                      out);
+}
+
+bool
+cps_call_make(cps_rw *w, const cps_call *c, cps_val *out)
+{
+    cps_val all[CPS_MAX_OPERANDS];
+    if (!cps_call_make_all(w, c, all))
         return false;
-    *out = outs[0];
+    *out = all[0];
     return true;
 }
 

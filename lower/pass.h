@@ -33,6 +33,7 @@ bool cps_raise_attention(cps_rw *w, const cps_node *n);
 bool cps_raise_softmax(cps_rw *w, const cps_node *n);
 bool cps_raise_norm(cps_rw *w, const cps_node *n);
 bool cps_raise_rope(cps_rw *w, const cps_node *n);
+bool cps_raise_top(cps_rw *w, const cps_node *n);
 bool cps_raise_mlp(cps_rw *w, const cps_node *n);
 bool cps_raise_matmul(cps_rw *w, const cps_node *n);
 
@@ -48,6 +49,8 @@ typedef struct cps_call {
 /* The call, when the registry has the operator and its signature takes the operands: the first
  * result in *out. False in silence otherwise. */
 bool cps_call_make(cps_rw *w, const cps_call *c, cps_val *out);
+/* The same with all results, CPS_MAX_OPERANDS at most. */
+bool cps_call_make_all(cps_rw *w, const cps_call *c, cps_val *out);
 /* The operand names and types of an instance before inference. */
 bool cps_call_bind(const cps_lower_opts *o, cps_arena *a, const char *callee, int nin,
                    const cps_type *const *types, uint16_t nattr, const cps_attr *attr,

@@ -97,8 +97,8 @@ cps_raise_softmax(cps_rw *w, const cps_node *n)
 }
 
 static bool (*const rules[])(cps_rw *w, const cps_node *n) = {
-    cps_raise_attention, cps_raise_softmax, cps_raise_norm,
-    cps_raise_rope,      cps_raise_mlp,     cps_raise_matmul,
+    cps_raise_attention, cps_raise_softmax, cps_raise_norm, cps_raise_rope,
+    cps_raise_mlp,       cps_raise_matmul,  cps_raise_top,
 };
 
 static bool

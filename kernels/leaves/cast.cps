@@ -41,6 +41,16 @@ leaf cast_truncate for cast on trn1, trn2, trn3 {
     }
 }
 
+// Words of one size: the bits stay, nothing is computed.
+leaf cast_words for cast on trn1, trn2, trn3 {
+    where x.dtype in {i32, u32} && to in {i32, u32} : "from 32-bit integers to 32-bit integers";
+    cost hbm: bytes(x);
+    tolerance 0.0, 0.0;
+    cases (T: 4, N: 33, dtype: u32, to: i32), (T: 1, N: 1, dtype: i32, to: u32), (T: 300, N: 7, dtype: u32, to: i32);
+
+    y.bits(u32) <- x.bits(u32);
+}
+
 // 64-bit integers are no engine type: the low words of the elements are loaded. The caller has checked their range.
 leaf cast_int64 for cast on trn1, trn2, trn3 {
     where x.dtype == i64 && to in {i32, fp32, bf16, fp16} : "from 64-bit integers";

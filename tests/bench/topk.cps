@@ -1,4 +1,4 @@
-// Top k of each row by rounds of eight, for the benchmark: the shipped library has no such operator.
+// Top k of each row by rounds of eight, for the benchmark: values without their positions, which NumPy's sort does not give.
 
 op bench_topk(x[B, V]; k: int = 64) -> values[B, k] {
     values = x[:, 0:k];                     // never evaluated: the benchmark compares with NumPy's sort

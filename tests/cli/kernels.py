@@ -34,6 +34,7 @@ transpose A=1,B=1,C=1 | transpose A=1,B=513,C=2 | transpose A=1,B=2,C=129 dtype=
 swap_axes A=1,B=2,C=129,D=1 | swap_axes A=1,B=1,C=3,D=5 dtype=u8 | swap_axes A=1,B=129,C=2,D=3
 slice A=1,N=1,B=1 start=0 count=1 | slice A=129,N=3,B=2 start=1 count=2 | slice A=2,N=131,B=1 start=1 count=130
 gather_rows V=1,H=1,T=1 | gather_rows V=9,H=64,T=129 dtype=fp32
+topk B=1,V=151936 k=256 dtype=fp32 | topk B=1,V=1 k=1 | topk B=129,V=9 k=9 | topk B=127,V=3999 k=20 dtype=fp32 | topk B=1,V=25600 k=2048 dtype=fp32 | topk B=40,V=4058 k=256
 cumsum B=1,N=2049 | cumsum B=129,N=1 dtype=fp32
 reduction A=1,N=1,B=1 f=sum | reduction A=129,N=2,B=1 f=max | reduction A=1,N=129,B=3 f=mean | reduction A=1,N=129,B=129 f=min
 matmul M=128,K=128,N=512 | matmul M=129,K=129,N=513 dtype=fp32 | matmul M=1,K=1,N=1 with=bias,residual act=relu
@@ -91,6 +92,8 @@ def random_cases(ops, seed, count):
             elif name == "slice":
                 start = g.randrange(d["N"])
                 a.update(start=start, count=g.randint(1, d["N"] - start))
+            elif name == "topk":
+                a["k"] = g.randint(1, d["V"])
             elif name == "reduction":
                 a["f"] = g.choice(("sum", "mean", "max", "min"))
             elif name == "matmul":
