@@ -28,6 +28,9 @@ bool cps_model_lower(cps_cli *c, cps_model *m, const cps_target *t);
 cps_package *cps_model_compile(cps_cli *c, cps_model *m, const cps_target *t, unsigned *hits,
                                unsigned *misses);
 
+/* The host code of a model that was read, as LLVM text; the caller frees it. False after diagnostics. */
+bool cps_model_llvm(cps_cli *c, cps_model *m, cps_buf *text);
+
 /* Why each macro call gets its leaf (text or JSON). The model itself is not changed. */
 bool cps_model_explain(cps_cli *c, cps_model *m, const cps_target *t, bool json, cps_buf *out);
 
