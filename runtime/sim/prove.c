@@ -254,7 +254,7 @@ writes(prover *p, const rect *r)
     if (p->round == 0)
         p->written[r->var] = p->acts;
     else if (p->last)
-        v->no_more = p->written[r->var] == p->acts && !v->shared;
+        v->no_more = p->written[r->var] == p->acts; // on this core: see prove_pair.c for the other
 }
 
 void
@@ -580,7 +580,7 @@ last_walk(prover *p, cps_diags *d)
     cps_sim *s = p->s;
     cps_diags *said = s->d;
     for (uint32_t k = 0; k < s->vars.n; k++)
-        s->vars.data[k].unwritten = !p->written[k] && !s->vars.data[k].shared;
+        s->vars.data[k].unwritten = !p->written[k];
     p->last = true;
     s->d = d;
     bool ends = walk(p);
@@ -693,6 +693,7 @@ prove_path(cps_sim *s, forks *f, cps_diags *quiet, cps_proof *out)
 {
     cps_diags *d = s->d;
     const forks before = *f;
+    const uint32_t said = s->log ? s->log->n : 0; // of the paths before
     cps_diags *told = s->d = cps_diags_create();
     bool sure = !s->every_turn && follow(s, f, quiet, true, out) && !cps_diags_errors(told);
     s->d = d;
@@ -701,7 +702,7 @@ prove_path(cps_sim *s, forks *f, cps_diags *quiet, cps_proof *out)
         return;
     *f = before;
     if (s->log)
-        *s->log = (shared_log){.arena = s->log->arena};
+        s->log->n = said;
     follow(s, f, quiet, false, out);
 }
 

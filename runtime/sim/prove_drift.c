@@ -354,7 +354,8 @@ drift_swept(prover *p, const rect *r, const drift *d, bool write, rect *room)
 {
     const loops *x = p->loops;
     const hbm_var *v = &p->s->vars.data[r->space == SP_HBM ? r->var : 0];
-    if (!moving(d) || (r->space == SP_HBM && !write && (v->quiet || v->unwritten))) // races with nothing
+    bool other = p->s->log && v->shared; // of a pair may write it
+    if (!moving(d) || (r->space == SP_HBM && !write && (v->quiet || (v->unwritten && !other)))) // races with nothing
         return r;
     const rect *all = r;
     *room = *r;

@@ -412,10 +412,11 @@ access_cells(cps_sim *s, const rect *r, bool write, who *w)
     s->race->scan++;
     if (r->space == SP_HBM) {
         const hbm_var *v = &s->vars.data[r->var];
+        // before what is left out: nothing that this core does may race with it, but the other one may write
+        if (s->log && v->shared && (write || !v->quiet))
+            shared_note(s, r, write, w->by, r->var);
         if ((v->quiet || v->unwritten) && !write)
             return; // found by measurement: a weight's cells gather every read of the kernel
-        if (s->log && v->shared)
-            shared_note(s, r, write, w->by, r->var);
         rect there = *r; // as its home names it
         if (v->home && s->peer)
             there.var = v->at;
