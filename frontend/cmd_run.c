@@ -36,14 +36,12 @@ one_arg(cps_cli *c)
 
 // The kernels of a model, one text behind the other: tile programs, or listings.
 cps_exit
-cps_emit_kernels(cps_cli *c, const char *path, const char *emit, const char *to,
-                 const cps_target *t)
+cps_emit_kernels(cps_cli *c, const char *path, const char *emit, const char *to, const cps_target *t)
 {
     cps_model m;
     cps_buf b = {0};
     unsigned hits = 0, misses = 0;
-    cps_package *p =
-        cps_model_read(c, path, &m) ? cps_model_compile(c, &m, t, &hits, &misses) : NULL;
+    cps_package *p = cps_model_read(c, path, &m) ? cps_model_compile(c, &m, t, &hits, &misses) : NULL;
     for (uint32_t i = 0; p && i < p->kernels.n; i++) {
         const cps_pkernel *k = &p->kernels.data[i];
         if (!strcmp(emit, "tile"))
@@ -87,8 +85,7 @@ emit_text(cps_cli *c, const char *path, const char *emit, const char *to, const 
     if (!strcmp(emit, "tile") || !strcmp(emit, "asm"))
         return cps_emit_kernels(c, path, emit, to, t);
     cps_model m;
-    bool ok = cps_model_read(c, path, &m) &&
-              (!strcmp(emit, "graph") || cps_model_lower(c, &m, t)) &&
+    bool ok = cps_model_read(c, path, &m) && (!strcmp(emit, "graph") || cps_model_lower(c, &m, t)) &&
               cps_model_write(c, m.module, to) && cps_depfile_write(c, to);
     cps_exit code = ok ? CPS_OK : cps_cli_failed(c);
     cps_cli_flush(c);
@@ -111,9 +108,8 @@ compile_to(cps_cli *c, const char *path, const char *dir, const cps_target *t)
     if (!more && cps_mcache_get(c, path, t, &mc, &r, &sum)) {
         rep.hits = sum.kernels;
     } else {
-        cps_package *p = cps_model_read(c, path, &m)
-                             ? cps_model_compile(c, &m, t, &rep.hits, &rep.misses)
-                             : NULL;
+        cps_package *p = cps_model_read(c, path, &m) ? cps_model_compile(c, &m, t, &rep.hits, &rep.misses)
+                                                     : NULL;
         ok = p != NULL;
         if (ok) {
             cps_package_render(p, &r);
@@ -158,26 +154,21 @@ cps_exit
 cps_cmd_compile(cps_cli *c)
 {
     bool ok = true;
-    const char *dir = cps_cli_str(c, CPS_OPT_OUTPUT, NULL),
-               *path = cps_are_bir(c) ? c->args.data[0] : one_arg(c);
-    const char *emit =
-        cps_cli_has(c, CPS_OPT_EMIT)
-            ? cps_cli_word(c, CPS_OPT_EMIT, "", "graph lowered tile asm llvm obj neff bir")
-            : NULL;
+    const char *dir = cps_cli_str(c, CPS_OPT_OUTPUT, NULL), *path = cps_are_bir(c) ? c->args.data[0] : one_arg(c);
+    const char *emit = cps_cli_has(c, CPS_OPT_EMIT)
+                           ? cps_cli_word(c, CPS_OPT_EMIT, "", "graph lowered tile asm llvm obj neff bir")
+                           : NULL;
     bool host = emit && (!strcmp(emit, "llvm") || !strcmp(emit, "obj"));
     const cps_target *t = cps_cli_target(c, &ok);
     if (!path || !ok || (cps_cli_has(c, CPS_OPT_EMIT) && !emit))
         return cps_cli_failed(c);
     if (t && host) {
-        cps_error(c->diags, CPS_E1104, CPS_NOSPAN,
-                  "'--emit %s' is of host code, and the target is %s", emit, t->name);
+        cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'--emit %s' is of host code, and the target is %s", emit, t->name);
         cps_help(c->diags, "add --target host");
         return CPS_USAGE;
     }
     if (!t && emit && !host && strcmp(emit, "graph") && strcmp(emit, "lowered")) {
-        cps_error(c->diags, CPS_E1104, CPS_NOSPAN,
-                  "'--emit %s' is of NeuronCore kernels, and there are none for the host",
-                  emit);
+        cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'--emit %s' is of NeuronCore kernels, and there are none for the host", emit);
         return CPS_USAGE;
     }
     bool text = emit && strcmp(emit, "neff") && (strcmp(emit, "bir") || cps_are_bir(c));
@@ -200,11 +191,9 @@ cps_cmd_compile(cps_cli *c)
         return cps_source_compile(c, path, dir);
     if (host)
         return emit_host(c, path, !strcmp(emit, "obj"), dir ? dir : "-");
-    cps_exit code =
-        emit ? emit_text(c, path, emit, dir ? dir : "-", t) : compile_to(c, path, dir, t);
+    cps_exit code = emit ? emit_text(c, path, emit, dir ? dir : "-", t) : compile_to(c, path, dir, t);
     if (code == CPS_OK && !emit &&
-        ((neff && !cps_neff_emit(c, dir)) ||
-         !cps_depfile_write(c, cps_path_join(c->arena, dir, "manifest.json"))))
+        ((neff && !cps_neff_emit(c, dir)) || !cps_depfile_write(c, cps_path_join(c->arena, dir, "manifest.json"))))
         code = cps_cli_failed(c);
     cps_cli_flush(c);
     return code;
@@ -268,9 +257,8 @@ finish(cps_cli *c, cps_report *rep, const cps_package *p, const cps_report *each
 static cps_package *
 open_package(cps_cli *c, const char *path)
 {
-    return cps_has_suffix(path, ".neff") && !is_folder(path)
-               ? cps_neff_open_package(c, path)
-               : cps_package_read(c->arena, path, c->diags);
+    return cps_has_suffix(path, ".neff") && !is_folder(path) ? cps_neff_open_package(c, path)
+                                                             : cps_package_read(c->arena, path, c->diags);
 }
 
 cps_exit
@@ -280,8 +268,7 @@ cps_cmd_run(cps_cli *c)
     const char *path = one_arg(c), *on = cps_cli_word(c, CPS_OPT_ON, "sim", "sim host ref");
     const char *cmp =
         cps_cli_has(c, CPS_OPT_COMPARE) ? cps_cli_word(c, CPS_OPT_COMPARE, "ref", "ref") : NULL;
-    bool fp32 =
-        cps_cli_has(c, CPS_OPT_REFACC) && cps_cli_word(c, CPS_OPT_REFACC, "fp32", "fp32");
+    bool fp32 = cps_cli_has(c, CPS_OPT_REFACC) && cps_cli_word(c, CPS_OPT_REFACC, "fp32", "fp32");
     unsigned checks = cps_cli_checks(c, &ok), hits = 0, misses = 0;
     if (!path || !on || !ok || (cps_cli_has(c, CPS_OPT_COMPARE) && !cmp) ||
         (cps_cli_has(c, CPS_OPT_REFACC) && !fp32) || !cps_views_allowed(c, on))
@@ -296,8 +283,8 @@ cps_cmd_run(cps_cli *c)
         p = open_package(c, path);
         const char *t = cps_cli_str(c, CPS_OPT_TARGET, NULL);
         if (p && t && (cps_target_find(t) || !strcmp(t, "host")) && strcmp(t, p->target)) {
-            cps_error(c->diags, CPS_E8003, CPS_NOSPAN,
-                      "the package was compiled for %s, not for %s", p->target, t);
+            cps_error(c->diags, CPS_E8003, CPS_NOSPAN, "the package was compiled for %s, not for %s",
+                      p->target, t);
             return CPS_BAD_INPUT;
         }
         if (p && (cmp || !strcmp(on, "ref")))
@@ -361,20 +348,17 @@ cps_cmd_run(cps_cli *c)
         // narrow arithmetic has the tolerance of its dtype (kernels reference: 2e-2 for bf16)
         for (unsigned k = 0; ok && k < nout; k++)
             cps_compare(out[k].name, cps_io_values(c->arena, &out[k]), ref[k].exact,
-                        cps_type_count(&out[k].type), cps_model_rtol(graph, on), 1e-5,
-                        &rep.err);
+                        cps_type_count(&out[k].type), cps_model_rtol(graph, on), 1e-5, &rep.err);
     }
-    cps_exit code = ok            ? finish(c, &rep, p, each, out, nout)
-                    : rep.stopped ? CPS_OK
-                                  : cps_cli_failed(c);
+    cps_exit code = ok ? finish(c, &rep, p, each, out, nout) : rep.stopped ? CPS_OK : cps_cli_failed(c);
     cps_cli_flush(c);
     cps_package_close(p);
     cps_model_close(&m);
     return code;
 }
 
-/* The three things that `sim` does share one list of options; what one of them would pass over
- * is refused. */
+/* The three things that `sim` does share one list of options; what one of them would pass over is
+ * refused. */
 static bool
 sim_options(cps_cli *c)
 {
@@ -384,33 +368,21 @@ sim_options(cps_cli *c)
         cps_opt opt;
         const char *name;
         unsigned of;
-    } own[] = {{CPS_OPT_ROWS, "--rows", VALIDATE},
-               {CPS_OPT_COUNTS, "--counts", VALIDATE},
-               {CPS_OPT_OUTPUT, "-o", VALIDATE},
-               {CPS_OPT_JSON, "--json", VALIDATE},
-               {CPS_OPT_KERNEL, "--kernel", PACKAGE},
-               {CPS_OPT_SEED, "--seed", PACKAGE | GROUP},
-               {CPS_OPT_INPUT, "--input", PACKAGE | GROUP},
-               {CPS_OPT_OUTDIR, "--output-dir", PACKAGE | GROUP},
-               {CPS_OPT_TRACE, "--trace", PACKAGE | GROUP},
-               {CPS_OPT_HTML, "--html", PACKAGE | GROUP},
-               {CPS_OPT_SUMMARY, "--summary", PACKAGE | GROUP},
-               {CPS_OPT_BREAK, "--break", PACKAGE | GROUP},
-               {CPS_OPT_WATCH, "--watch", PACKAGE | GROUP},
-               {CPS_OPT_DUMP, "--dump", PACKAGE | GROUP},
-               {CPS_OPT_CHECK, "--check", PACKAGE | GROUP},
-               {CPS_OPT_STOCHASTIC, "--stochastic-rounding", PACKAGE | GROUP}};
-    unsigned now = cps_cli_has(c, CPS_OPT_VALIDATE) ? VALIDATE
-                   : cps_is_group(c)                ? GROUP
-                                                    : PACKAGE;
+    } own[] = {{CPS_OPT_ROWS, "--rows", VALIDATE},           {CPS_OPT_COUNTS, "--counts", VALIDATE},
+               {CPS_OPT_OUTPUT, "-o", VALIDATE},             {CPS_OPT_JSON, "--json", VALIDATE},
+               {CPS_OPT_KERNEL, "--kernel", PACKAGE},        {CPS_OPT_SEED, "--seed", PACKAGE | GROUP},
+               {CPS_OPT_INPUT, "--input", PACKAGE | GROUP},  {CPS_OPT_OUTDIR, "--output-dir", PACKAGE | GROUP},
+               {CPS_OPT_TRACE, "--trace", PACKAGE | GROUP},  {CPS_OPT_HTML, "--html", PACKAGE | GROUP},
+               {CPS_OPT_SUMMARY, "--summary", PACKAGE | GROUP}, {CPS_OPT_BREAK, "--break", PACKAGE | GROUP},
+               {CPS_OPT_WATCH, "--watch", PACKAGE | GROUP},  {CPS_OPT_DUMP, "--dump", PACKAGE | GROUP},
+               {CPS_OPT_CHECK, "--check", PACKAGE | GROUP},  {CPS_OPT_STOCHASTIC, "--stochastic-rounding", PACKAGE | GROUP}};
+    unsigned now = cps_cli_has(c, CPS_OPT_VALIDATE) ? VALIDATE : cps_is_group(c) ? GROUP : PACKAGE;
     for (unsigned i = 0; i < cps_countof(own); i++)
         if (cps_cli_has(c, own[i].opt) && !(own[i].of & now)) {
-            cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'%s' says nothing to 'sim' of %s",
-                      own[i].name, does[now]);
-            cps_help(c->diags, own[i].of == VALIDATE ? "it is of --validate"
-                               : own[i].of == PACKAGE
-                                   ? "it is of a package"
-                                   : "it is of a run: a package, or a group of kernels");
+            cps_error(c->diags, CPS_E1104, CPS_NOSPAN, "'%s' says nothing to 'sim' of %s", own[i].name, does[now]);
+            cps_help(c->diags, own[i].of == VALIDATE  ? "it is of --validate"
+                               : own[i].of == PACKAGE ? "it is of a package"
+                                                      : "it is of a run: a package, or a group of kernels");
             return false;
         }
     return true;
@@ -446,9 +418,7 @@ cps_cmd_sim(cps_cli *c)
                     each[i].sim.time_ps
                         ? 1e5 * each[i].roof.roofline_ns / (double)each[i].sim.time_ps
                         : 0);
-    cps_exit code = ok            ? finish(c, &rep, p, each, out, p->outputs.n)
-                    : rep.stopped ? CPS_OK
-                                  : cps_cli_failed(c);
+    cps_exit code = ok ? finish(c, &rep, p, each, out, p->outputs.n) : rep.stopped ? CPS_OK : cps_cli_failed(c);
     cps_cli_flush(c);
     cps_package_close(p);
     return code;

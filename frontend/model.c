@@ -18,8 +18,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Constants that print inline are embedded in host code too; larger ones live in weights.bin
- * and are named by their place there. */
+/* Constants that print inline are embedded in host code too; larger ones live in weights.bin and are
+ * named by their place there. */
 static bool
 is_small(const cps_const *k)
 {
@@ -37,7 +37,7 @@ graph_opts(cps_cli *c, cps_lower_opts *o)
     if (!o->auto_cast || !type || !fb || !o->registry)
         return false;
     o->cast_type = cps_dtype_parse(type, strlen(type));
-    o->fallback = !strcmp(fb, "error")  ? CPS_FALLBACK_ERROR
+    o->fallback = !strcmp(fb, "error") ? CPS_FALLBACK_ERROR
                   : !strcmp(fb, "warn") ? CPS_FALLBACK_WARN
                                         : CPS_FALLBACK_QUIET;
     o->passes = cps_cli_str(c, CPS_OPT_PASSES, NULL);
@@ -63,22 +63,21 @@ cps_model_read(cps_cli *c, const char *path, cps_model *out)
     *out = (cps_model){0};
     errno = ENOENT; // where the file system gives no other reason
     if (strcmp(path, "-") && !cps_path_exists(path)) {
-        cps_error(c->diags, CPS_E1001, CPS_NOSPAN, "cannot read '%s': %s", path,
-                  strerror(errno));
+        cps_error(c->diags, CPS_E1001, CPS_NOSPAN, "cannot read '%s': %s", path, strerror(errno));
         return false;
     }
     if (cps_has_suffix(path, ".onnx")) {
         cps_onnx_files *files = cps_new(c->arena, cps_onnx_files);
-        cps_onnx_opts o = {
-            .ndims = c->opt[CPS_OPT_DIM].n, .dims = c->opt[CPS_OPT_DIM].data, .files = files};
+        cps_onnx_opts o = {.ndims = c->opt[CPS_OPT_DIM].n, .dims = c->opt[CPS_OPT_DIM].data,
+                           .files = files};
         out->files = files;
         out->module = cps_onnx_import(c->arena, path, &o, c->diags);
     } else if (cps_has_suffix(path, ".cir") || !strcmp(path, "-")) { // a stream is text
         if (!cps_model_parse(c, path, out))
             return false;
     } else {
-        cps_error(c->diags, CPS_E1110, CPS_NOSPAN,
-                  "'%s' is no model: its name ends neither in .onnx nor in .cir", path);
+        cps_error(c->diags, CPS_E1110, CPS_NOSPAN, "'%s' is no model: its name ends neither in .onnx nor in .cir",
+                  path);
         return false;
     }
     cps_cli_depends(c, path);
@@ -118,8 +117,8 @@ place_digest(const cps_type *t, int64_t offset)
     return cps_hash_final(&h);
 }
 
-/* Every large constant of the reference graph becomes a variable, in order, so that its place
- * is known before lowering; then the graph's text names constants by place. */
+/* Every large constant of the reference graph becomes a variable, in order, so that its place is
+ * known before lowering; then the graph's text names constants by place. */
 static void
 reference_graph(cps_package *p, cps_module *m, uint32_t *var_of)
 {
@@ -133,12 +132,8 @@ reference_graph(cps_package *p, cps_module *m, uint32_t *var_of)
         int64_t bytes = cps_type_bytes(&k->type);
         cps_pvar v = {.name = cps_arena_printf(p->arena, "const.%u%s%s", i, k->name ? "." : "",
                                                k->name ? k->name : ""),
-                      .kind = CPS_PV_CONST,
-                      .dtype = k->type.dtype,
-                      .rank = k->type.rank,
-                      .bytes = bytes,
-                      .data = k->data,
-                      .offset = at};
+                      .kind = CPS_PV_CONST, .dtype = k->type.dtype, .rank = k->type.rank,
+                      .bytes = bytes, .data = k->data, .offset = at};
         memcpy(v.dim, k->type.dim, sizeof v.dim);
         k->digest = place_digest(&k->type, at);
         k->hashed = true;
@@ -198,8 +193,7 @@ own_blob(void *user, const cps_digest *d, size_t bytes)
     const table *t = user;
     for (uint32_t i = 0; i < t->m->consts.n; i++) {
         cps_const *k = &t->m->consts.data[i];
-        if ((size_t)cps_type_bytes(&k->type) == bytes && k->hashed &&
-            cps_digest_eq(&k->digest, d))
+        if ((size_t)cps_type_bytes(&k->type) == bytes && k->hashed && cps_digest_eq(&k->digest, d))
             return k->data;
     }
     return NULL;
@@ -225,8 +219,7 @@ cps_model_copy(cps_cli *c, const cps_model *m)
     uint32_t src = cps_diags_source(c->diags, "reference graph", copy, n);
     table t = {m->module};
     cps_module *out = cps_ir_parse(c->arena, copy, n, src, c->diags, own_blob, &t);
-    for (uint32_t i = 0; i < m->module->consts.n;
-         i++) // whoever prints the model wants its own digests
+    for (uint32_t i = 0; i < m->module->consts.n; i++) // whoever prints the model wants its own digests
         if (named[i])
             m->module->consts.data[i].hashed = false;
     return out;
@@ -307,10 +300,7 @@ typedef struct builder {
 static uint32_t
 add_var(builder *b, const char *name, cps_pkind kind, const cps_type *t)
 {
-    cps_pvar v = {.name = name,
-                  .kind = kind,
-                  .dtype = t->dtype,
-                  .rank = t->rank,
+    cps_pvar v = {.name = name, .kind = kind, .dtype = t->dtype, .rank = t->rank,
                   .bytes = cps_type_bytes(t)};
     memcpy(v.dim, t->dim, sizeof v.dim);
     cps_vec_push(b->p->arena, &b->p->vars, v);
@@ -322,8 +312,7 @@ const_var(builder *b, uint32_t k)
 {
     if (!b->const_var[k]) {
         cps_const *x = &b->m->consts.data[k];
-        b->const_var[k] =
-            add_var(b, cps_arena_printf(b->p->arena, "const.%u", k), CPS_PV_CONST, &x->type);
+        b->const_var[k] = add_var(b, cps_arena_printf(b->p->arena, "const.%u", k), CPS_PV_CONST, &x->type);
         b->p->vars.data[b->const_var[k] - 1].data = x->data;
     }
     return b->const_var[k];
@@ -373,8 +362,7 @@ borders(builder *b)
         uint32_t def = f->vals.data[r].def;
         bool made = def && f->nodes.data[def - 1].op == CPS_OP_CALL;
         if (made && !b->val_var[r])
-            b->val_var[r] =
-                add_var(b, f->output_names.data[i], CPS_PV_OUTPUT, &f->vals.data[v].type);
+            b->val_var[r] = add_var(b, f->output_names.data[i], CPS_PV_OUTPUT, &f->vals.data[v].type);
         cps_vec_push(b->p->arena, &b->p->outputs,
                      border(f->output_names.data[i], var_of(b, v), &f->vals.data[v].type));
     }
@@ -390,17 +378,10 @@ add_kernel(cps_cli *c, cps_package *p, const cps_instance *inst, const cps_candi
         return false;
     cps_buf text = {0};
     cps_instance_print(inst, &text);
-    cps_pkernel x = {.leaf = k->leaf,
-                     .op = inst->op,
-                     .key = bin->key,
-                     .kbin = bin->kbin,
-                     .why = why,
-                     .cost_ns = k->cost_ns,
-                     .flops = roof.flops,
-                     .bytes = roof.bytes,
+    cps_pkernel x = {.leaf = k->leaf, .op = inst->op, .key = bin->key, .kbin = bin->kbin, .why = why,
+                     .cost_ns = k->cost_ns, .flops = roof.flops, .bytes = roof.bytes,
                      .roofline_ns = (int64_t)(roof.roofline_ns + 0.5),
-                     .engines_ns = (int64_t)(roof.engines_ns + 0.5),
-                     .bound = roof.bound};
+                     .engines_ns = (int64_t)(roof.engines_ns + 0.5), .bound = roof.bound};
     x.instance = cps_arena_strdup(a, text.data);
     text.n = 0;
     cps_config_print(k, &text);
@@ -447,15 +428,12 @@ cps_kernel_package(cps_cli *c, const cps_instance *i, const cps_candidate *k, co
             const cps_operand *o = pass ? &i->result[q] : &i->operand[q];
             if (!o->present && !pass)
                 continue;
-            cps_pvar v = {.name = o->name,
-                          .kind = pass ? CPS_PV_OUTPUT : CPS_PV_INPUT,
-                          .dtype = o->type.dtype,
-                          .rank = o->type.rank,
-                          .bytes = cps_type_bytes(&o->type)};
+            cps_pvar v = {.name = o->name, .kind = pass ? CPS_PV_OUTPUT : CPS_PV_INPUT,
+                          .dtype = o->type.dtype, .rank = o->type.rank, .bytes = cps_type_bytes(&o->type)};
             memcpy(v.dim, o->type.dim, sizeof v.dim);
             if (o->order) {
-                // Stored with its last axes swapped: the package takes it so, and the body,
-                // which has the logical shape, is no reference for it.
+                // Stored with its last axes swapped: the package takes it so, and the body, which
+                // has the logical shape, is no reference for it.
                 v.dim[v.rank - 2] = o->type.dim[v.rank - 1];
                 v.dim[v.rank - 1] = o->type.dim[v.rank - 2];
                 p->graph = NULL;
@@ -513,8 +491,7 @@ add_step(builder *b, const cps_node *n)
         return false;
     cps_pstep s = {.from = n->from, .first = b->p->args.n};
     const char *leaf = n->pick ? n->pick->leaf : NULL;
-    // Equal calls share a kernel: the instance and its leaf are looked up before anything is
-    // done.
+    // Equal calls share a kernel: the instance and its leaf are looked up before anything is done.
     char hex[65];
     kernel_id(&inst, n->pick, hex);
     bool fresh;
@@ -532,15 +509,13 @@ add_step(builder *b, const cps_node *n)
             return false;
         bin.hit ? b->hits++ : b->misses++;
         *at = b->p->kernels.n;
-        if (!add_kernel(b->c, b->p, &inst, &cand[k],
-                        n->pick && n->pick->why ? n->pick->why : why, &bin))
+        if (!add_kernel(b->c, b->p, &inst, &cand[k], n->pick && n->pick->why ? n->pick->why : why, &bin))
             return false;
     }
     s.kernel = (int32_t)*at;
     for (int i = 0; i < inst.noperands; i++)
         if (i < n->nin && n->in[i])
-            cps_vec_push(a, &b->p->args,
-                         ((cps_parg){inst.operand[i].name, var_of(b, n->in[i])}));
+            cps_vec_push(a, &b->p->args, ((cps_parg){inst.operand[i].name, var_of(b, n->in[i])}));
     for (int i = 0; i < n->nout; i++)
         cps_vec_push(a, &b->p->args, ((cps_parg){inst.result[i].name, var_of(b, n->out[i])}));
     s.nargs = b->p->args.n - s.first;
@@ -656,8 +631,7 @@ cps_model_llvm(cps_cli *c, cps_model *m, cps_buf *text)
 }
 
 cps_package *
-cps_model_compile(cps_cli *c, cps_model *m, const cps_target *t, unsigned *hits,
-                  unsigned *misses)
+cps_model_compile(cps_cli *c, cps_model *m, const cps_target *t, unsigned *hits, unsigned *misses)
 {
     cps_arena *a = c->arena;
     cps_package *p = cps_package_new(a, m->module->name, t ? t->name : "host");
@@ -727,8 +701,7 @@ cps_model_calls(cps_cli *c, cps_model *m, const cps_target *t, cps_call **out, u
         uint64_t *at = cps_map_at_str(&made, hex, &fresh);
         if (fresh) {
             *at = all.n;
-            k.name =
-                cps_arena_printf(c->arena, "%s_%u", x->pick ? x->pick->leaf : k.inst.op, all.n);
+            k.name = cps_arena_printf(c->arena, "%s_%u", x->pick ? x->pick->leaf : k.inst.op, all.n);
             cps_vec_push(c->arena, &all, k);
         }
         all.data[*at].times++;
