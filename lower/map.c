@@ -310,7 +310,11 @@ casts(cps_dtype from, cps_dtype to)
     bool real = to == CPS_DT_BF16 || to == CPS_DT_FP16 || to == CPS_DT_FP32;
     if (from == CPS_DT_I64)
         return real || to == CPS_DT_I32;
-    return (real || to == CPS_DT_I32 || to == CPS_DT_I16) && cps_dtype_bytes(from) <= 4;
+    if (from == CPS_DT_U16 || from == CPS_DT_U32)
+        return false;
+    // A narrowing cast of integers wraps, and the leaves hold at the ends.
+    bool narrows = cps_dtype_is_int(from) && cps_dtype_is_int(to) && cps_dtype_bytes(from) > cps_dtype_bytes(to);
+    return (real || to == CPS_DT_I32 || to == CPS_DT_I16) && cps_dtype_bytes(from) <= 4 && !narrows;
 }
 
 bool
@@ -319,8 +323,10 @@ cps_map_takes(const cps_func *f, const cps_node *n)
     cps_dtype t = f->vals.data[n->in[0]].type.dtype;
     if (n->op == CPS_OP_CAST)
         return casts(t, f->vals.data[n->out[0]].type.dtype);
+    if (n->op == CPS_OP_CUMSUM && cps_attr_int(n->attr, n->nattr, "exclusive", 0))
+        return false;
     return (t == CPS_DT_BF16 || t == CPS_DT_FP16 || t == CPS_DT_FP32) &&
-           (n->op == CPS_OP_COS || name_of(unary_names, cps_countof(unary_names), n->op) ||
+           (n->op == CPS_OP_COS || n->op == CPS_OP_CUMSUM || name_of(unary_names, cps_countof(unary_names), n->op) ||
             name_of(binary_names, cps_countof(binary_names), n->op) ||
             name_of(reduce_names, cps_countof(reduce_names), n->op));
 }

@@ -363,6 +363,12 @@ try_add(former *w, uint32_t i, const embed *out)
         if (!reduced_at(w, n, &e, &inner) || (out && !embed_eq(out, &e)) || (g.inner && g.inner != inner))
             return false;
         g.inner = inner;
+    } else if (n->op == CPS_OP_CUMSUM) { // along whole rows
+        inner = t->dim[t->rank - 1];
+        e = whole(g.total);
+        if ((out && !embed_eq(out, &e)) || (g.inner && g.inner != inner))
+            return false;
+        g.inner = inner;
     } else if (out) {
         e = *out;
     } else {
@@ -597,6 +603,7 @@ region_of(former *w, int32_t id)
         const cps_node *n = node_at(w, g->node.data[i]);
         const embed *e = &w->at[n->out[0]];
         cps_rvalue v = {.kind = CPS_RV_NODE, .op = (cps_op)n->op, .val = n->out[0], .nin = n->nin, .slot = -1};
+        v.exclusive = n->op == CPS_OP_CUMSUM && cps_attr_int(n->attr, n->nattr, "exclusive", 0);
         v.dtype = type_of(w, n->out[0])->dtype;
         for (int k = 0; k < n->nin; k++) {
             double x;
@@ -864,40 +871,17 @@ function_regions(cps_lower *l, cps_module *m, cps_func *f, bool plain)
     return ok;
 }
 
-// What broadcasts in a way that no compact space has, and has no leaf of its own, meets its
-// operands written out.
-static bool
-write_out_rule(cps_rw *w, const cps_node *n)
-{
-    const cps_type *t = cps_rw_type(w, n->out[0]);
-    cps_val in[3];
-    bool any = false;
-    double x;
-    cps_opclass c = (cps_opclass)cps_ops[n->op].opclass;
-    if ((c != CPS_OC_BINARY && c != CPS_OC_TERNARY) || !cps_region_takes(w->old, n, NULL) ||
-        cps_map_takes(w->old, n))
-        return false;
-    for (int k = 0; k < n->nin; k++) {
-        const cps_type *o = cps_rw_type(w, n->in[k]);
-        bool same = o->rank == t->rank && memcmp(o->dim, t->dim, (size_t)t->rank * sizeof o->dim[0]) == 0;
-        in[k] = cps_rw_new(w, n->in[k]);
-        if (same || cps_rw_uniform(w, n->in[k], &x))
-            continue;
-        any = true;
-        in[k] = cps_b_broadcast(&w->b, in[k], t->rank, t->dim);
-    }
-    return any && cps_rw_set(w, n->out[0], cps_rw_like(w, n, n->nin, in));
-}
-
 bool
 cps_lower_regions(cps_lower *l, cps_module *m)
 {
     if (!l->o->registry || !l->o->registry->add || !l->o->target)
         return true;
+    if (!cps_region_ready(l, m))
+        return false;
     for (uint32_t i = 0; i < m->funcs.n; i++) {
         unsigned changes;
         if (!function_regions(l, m, m->funcs.data[i], false) ||
-            !cps_rewrite(m, m->funcs.data[i], write_out_rule, NULL, l->d, &changes) ||
+            !cps_region_write_out(l, m, m->funcs.data[i], &changes) ||
             (changes && !function_regions(l, m, m->funcs.data[i], true)))
             return false;
     }

@@ -14,6 +14,7 @@
 #define CPS_RG_OPERANDS 12
 #define CPS_RG_RESULTS 8
 #define CPS_RG_NODES 64
+#define CPS_RG_SCAN_ROW 8192 // elements of a row of integers that a scan sums exactly
 
 typedef enum cps_rvkind { CPS_RV_INPUT, CPS_RV_NUMBER, CPS_RV_NODE } cps_rvkind;
 
@@ -25,6 +26,7 @@ typedef struct cps_rvalue {
     unsigned mask;   // axes it varies along: bit 0 is the outermost
     double number;   // NUMBER
     int nin, in[3];  // NODE: values before it
+    bool exclusive;  // CUMSUM: without the element itself
     int slot;        // INPUT: operand; NODE: result, or -1
 } cps_rvalue;
 
@@ -39,6 +41,11 @@ typedef struct cps_region {
 /* Whether an engine computes the node exactly as its dtypes ask, alone or in a region. When not,
  * *why (may be NULL) is a reason for people, or NULL when the op is simply none for a region. */
 bool cps_region_takes(const cps_func *f, const cps_node *n, const char **why);
+
+/* Before regions are formed: what engines compute otherwise than the graph is made of what they do (region_rules.c). */
+bool cps_region_ready(cps_lower *l, cps_module *m);
+/* What broadcasts in a way that no compact space has, and has no leaf of its own, meets its operands written out. */
+bool cps_region_write_out(cps_lower *l, cps_module *m, cps_func *f, unsigned *changes);
 
 /* `op NAME(...) -> ... { ... }`. */
 void cps_region_op(const cps_region *r, const char *name, cps_buf *out);

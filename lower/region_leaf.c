@@ -159,6 +159,8 @@ spread_masks(cps_rgen *g, unsigned *mask, bool *wide)
             mask[k] |= mask[v->in[i]];
         if (wide[k])
             mask[k] |= bit_t(g);
+        if (v->kind == CPS_RV_NODE && v->op == CPS_OP_CUMSUM)
+            mask[k] |= bit_t(g) | bit_n(g);
         if (v->kind != CPS_RV_NODE || !cps_rg_reduces(v->op))
             continue;
         // A reduction reads a whole tile: a row under it is loaded as one.
@@ -212,14 +214,24 @@ count_uses(cps_rgen *g)
             g->v[x->root].uses++;
         if (x->root != k) { // free: its sharpness is its origin's
             g->v[v->in[0]].sharp |= x->sharp;
+            g->v[v->in[0]].decides |= x->decides;
             continue;
         }
         for (int i = 0; i < v->nin; i++) {
             if (i == 0 || v->in[i] != v->in[0])
                 g->v[g->v[v->in[i]].root].uses++;
             g->v[v->in[i]].sharp |= x->sharp || cps_rg_is_sharp(r, v);
+            bool plain = v->op == CPS_OP_ADD || v->op == CPS_OP_SUB || v->op == CPS_OP_MAX || v->op == CPS_OP_MIN;
+            g->v[v->in[i]].decides |= v->kind == CPS_RV_NODE && (cps_rg_decides(v) || (plain && x->decides));
         }
     }
+}
+
+// Its statement may write integers: one instruction of DVE or ACT, which rounds and holds at the ends as it writes.
+static bool
+is_direct(cps_op op)
+{
+    return op == CPS_OP_ADD || op == CPS_OP_SUB || op == CPS_OP_MUL || op == CPS_OP_MAX || op == CPS_OP_MIN;
 }
 
 static void
@@ -230,6 +242,7 @@ choose_dtypes(cps_rgen *g)
         const cps_rvalue *v = &r->v[k];
         cps_rgtile *x = &g->v[k];
         bool narrow = v->op == CPS_OP_CAST || (!x->sharp && is_wide(x->cls));
+        narrow = narrow && v->op != CPS_OP_CUMSUM;
         x->dtype = v->dtype;
         if (v->dtype == CPS_DT_BOOL)
             x->dtype = v->kind == CPS_RV_INPUT ? CPS_DT_U8 : CPS_DT_BF16;
@@ -240,12 +253,12 @@ choose_dtypes(cps_rgen *g)
     for (int k = 0; k < r->n; k++) {
         const cps_rvalue *v = &r->v[k];
         if (v->kind != CPS_RV_NODE || v->op != CPS_OP_CAST || g->v[k].root != k ||
-            !cps_dtype_is_float(v->dtype))
+            !(cps_dtype_is_float(v->dtype) || (cps_dtype_is_int(v->dtype) && g->range[v->in[0]].whole)))
             continue;
         int from = g->v[v->in[0]].root;
         const cps_rvalue *p = &r->v[from];
         if (p->kind != CPS_RV_NODE || p->dtype != CPS_DT_FP32 || g->v[from].uses != 1 ||
-            cps_rg_reduces(p->op))
+            cps_rg_reduces(p->op) || (cps_dtype_is_int(v->dtype) && !is_direct(p->op)))
             continue;
         g->v[from].dtype = v->dtype;
         g->v[from].uses += g->v[k].uses - 1;
@@ -276,8 +289,8 @@ cps_rg_slots(const cps_rgen *g, int k)
     return g->v[k].cls == CPS_RG_FULL && is_sent(g, k) ? cps_arena_printf(g->a, " bufs %d", g->store_slots) : "";
 }
 
-static int
-the_user(const cps_rgen *g, int k)
+int
+cps_rg_user(const cps_rgen *g, int k)
 {
     for (int u = k + 1; u < g->r->n; u++)
         for (int i = 0; g->v[u].root == u && i < g->r->v[u].nin; i++)
@@ -292,7 +305,7 @@ choose_inlined(cps_rgen *g)
     for (int k = 0; k < g->r->n; k++) {
         if (g->v[k].root != k || g->v[k].uses != 1 || g->r->v[k].kind != CPS_RV_NODE)
             continue;
-        int u = the_user(g, k);
+        int u = cps_rg_user(g, k);
         bool stored = is_stored(g->r, k);
         for (int q = k; q < g->r->n; q++) // read through a cast or broadcast: left alone
             stored = stored || (q != k && g->v[q].root == k);
@@ -518,6 +531,10 @@ one_pass(cps_rgen *g, int pass)
             if (!g->whole)
                 cps_rg_line(g, "sbuf %sa[t, 1]: fp32;", cps_rg_name(g, k));
         }
+    g->pass = pass;
+    for (int k = 0; k < g->r->n; k++)
+        if (g->r->v[k].kind == CPS_RV_NODE && g->r->v[k].op == CPS_OP_CUMSUM && needed[k] && !g->v[k].done)
+            cps_rg_scan_start(g, k);
     if (!g->whole) {
         cps_rg_line(g, "for c in tiles(%" PRId64 ", C) {", g->N);
         g->indent += 4;
@@ -564,12 +581,26 @@ shared(cps_rgen *g, bool loops)
     }
 }
 
+// What running sums multiply the state by.
+static void
+ones(cps_rgen *g)
+{
+    bool any = false;
+    for (int k = 0; k < g->r->n; k++)
+        any = any || (g->r->v[k].kind == CPS_RV_NODE && g->r->v[k].op == CPS_OP_CUMSUM);
+    if (!any)
+        return;
+    g->column += 4;
+    cps_rg_line(g, "sbuf ones[%" PRId64 ", %s]: fp32 = 1.0;", g->R, g->whole ? cps_arena_printf(g->a, "%" PRId64, g->N) : "C");
+}
+
 static void
 body(cps_rgen *g)
 {
     int passes = 0;
     for (int k = 0; k < g->r->n; k++)
         passes = CPS_MAX(passes, g->v[k].level);
+    ones(g);
     shared(g, false);
     for (int i = 0; i + 2 < g->r->naxes; i++) {
         cps_rg_line(g, "for i%d in 0..%" PRId64 " {", i, g->r->axis[i]);
@@ -747,6 +778,7 @@ cps_region_leaf(const cps_region *r, const char *name, const cps_target *t, cps_
     g->R = CPS_MIN(g->T, PARTITIONS);
     trace_roots(g);
     count_uses(g);
+    cps_rg_ranges(g);
     choose_dtypes(g);
     choose_inlined(g);
     int width;

@@ -20,6 +20,7 @@ static const form forms[] = {
     {CPS_OP_NE, "%0 != %1"},       {CPS_OP_LT, "%0 < %1"},   {CPS_OP_LE, "%0 <= %1"},
     {CPS_OP_GT, "%0 > %1"},        {CPS_OP_GE, "%0 >= %1"},  {CPS_OP_AND, "%0 & %1"},
     {CPS_OP_OR, "%0 | %1"},        {CPS_OP_XOR, "%0 != %1"}, {CPS_OP_POW, "pow(%0, %1)"},
+    {CPS_OP_MOD, "%0 % %1"},
     {CPS_OP_SELECT, "select(%0, %1, %2)"}, {CPS_OP_NOT, "not(%0)"},
 };
 
@@ -75,9 +76,11 @@ put_node(const cps_region *r, const cps_rvalue *v, cps_buf *out)
     for (size_t i = 0; i < cps_countof(forms); i++)
         if (forms[i].op == v->op)
             f = forms[i].text;
+    if (v->op == CPS_OP_XOR && v->dtype != CPS_DT_BOOL) // bits that are not in both
+        f = "(%0 | %1) - (%0 & %1)";
     if (f) {
         for (; *f; f++)
-            if (*f == '%') {
+            if (*f == '%' && f[1] != ' ') {
                 int k = v->in[*++f - '0'];
                 put_value(r, k, r->v[k].dtype, out);
             } else {
@@ -98,6 +101,11 @@ put_node(const cps_region *r, const cps_rvalue *v, cps_buf *out)
         return;
     case CPS_OP_RMIN:
         put_reduction(r, v, "min", out);
+        return;
+    case CPS_OP_CUMSUM:
+        cps_buf_puts(out, "scan_add(");
+        put_value(r, v->in[0], v->dtype, out);
+        cps_buf_printf(out, ", axis: %d%s)", r->naxes - 1, v->exclusive ? ", exclusive: true" : "");
         return;
     default:
         break;

@@ -6,10 +6,7 @@
  *   - floor, ceil, round: 2^23 with the sign of x, added and taken off again, leaves the nearest
  *     whole number, for from there to 2^24 fp32 has steps of 1. From 2^23 on x has no fraction and
  *     is clamped before, so its difference is 0; a difference of 0 is +0, so that -0 stays -0;
- *   - 32-bit integers: sums and products are true ones on POOL (isa-semantics 2.3b); everything
- *     else goes through fp32, exact to 2^24. So integers are compared by the difference of their
- *     upper halves times 2^16 plus that of their lower halves, each exact, of which the sum has
- *     the right sign.
+ *   - integers: region_int.c.
  * Selection copies under a mask and never multiplies: inf * 0 is no zero.
  *
  * The table of functions and `cps_region_takes` say what a region holds. */
@@ -78,11 +75,20 @@ is_short(cps_dtype t)
 static bool
 takes_cast(cps_dtype from, cps_dtype to)
 {
-    if (to == CPS_DT_BOOL)
-        return is_float(from) || is_short(from) || from == CPS_DT_I32;
-    if (is_float(to))
-        return is_float(from) || is_short(from) || from == CPS_DT_I32;
-    return to == CPS_DT_I32 && (is_float(from) || is_short(from));
+    bool known = is_float(from) || is_short(from) || from == CPS_DT_I32;
+    return known && (is_float(to) || is_short(to) || to == CPS_DT_I32);
+}
+
+// Along the last axis; the others and the other way round are turned so before (region_rules.c).
+static bool
+takes_scan(const cps_func *f, const cps_node *n, const char **why)
+{
+    const cps_type *t = &f->vals.data[n->in[0]].type;
+    int64_t last = t->rank ? t->dim[t->rank - 1] : 1;
+    bool turned = cps_attr_int(n->attr, n->nattr, "axis", 0) == t->rank - 1 && !cps_attr_int(n->attr, n->nattr, "reverse", 0);
+    if (!is_float(t->dtype) && (t->dtype != CPS_DT_I32 || last > CPS_RG_SCAN_ROW))
+        *why = "engines sum along an axis through fp32, which loses bits of integers above 2^24";
+    return turned && last > 1 && (is_float(t->dtype) || (t->dtype == CPS_DT_I32 && last <= CPS_RG_SCAN_ROW));
 }
 
 bool
@@ -98,9 +104,8 @@ cps_region_takes(const cps_func *f, const cps_node *n, const char **why)
     bool i32 = in == CPS_DT_I32, truth = in == CPS_DT_BOOL;
     switch (n->op) {
     case CPS_OP_CAST:
-        if (cps_dtype_is_int(in) && cps_dtype_is_int(out) && cps_dtype_bytes(in) <= 4 &&
-            cps_dtype_bytes(out) < cps_dtype_bytes(in))
-            *why = "a cast to a narrower integer wraps, and the engines saturate";
+        if (!takes_cast(in, out) && (cps_dtype_bytes(in) == 8 || cps_dtype_bytes(out) == 8))
+            *why = "engines have no 64-bit integers";
         return takes_cast(in, out);
     case CPS_OP_RESHAPE:
     case CPS_OP_BROADCAST:
@@ -120,7 +125,7 @@ cps_region_takes(const cps_func *f, const cps_node *n, const char **why)
     case CPS_OP_MIN:
     case CPS_OP_EQ:
     case CPS_OP_NE:
-        if (truth || in == CPS_DT_U8 || in == CPS_DT_I8 || in == CPS_DT_I16)
+        if (is_short(in))
             return truth || comparison(n->op);
         break;
     case CPS_OP_LT:
@@ -132,19 +137,20 @@ cps_region_takes(const cps_func *f, const cps_node *n, const char **why)
         break;
     case CPS_OP_AND:
     case CPS_OP_OR:
-        return truth || i32;
     case CPS_OP_XOR:
     case CPS_OP_NOT:
-        return truth;
+        return truth || i32;
     case CPS_OP_DIV:
     case CPS_OP_MOD:
-        if (!is_float(in))
+        if (!is_float(in) && !i32)
             *why = "engines divide through fp32, which loses bits of integers above 2^24";
-        return n->op == CPS_OP_DIV && is_float(in);
+        return is_float(in) || i32;
     case CPS_OP_POW:
         if (!is_float(in))
             *why = "engines raise to powers through fp32, which loses bits of integers above 2^24";
         return is_float(in);
+    case CPS_OP_CUMSUM:
+        return takes_scan(f, n, why);
     case CPS_OP_SUM:
     case CPS_OP_MEAN:
     case CPS_OP_RMAX:
@@ -160,13 +166,12 @@ cps_region_takes(const cps_func *f, const cps_node *n, const char **why)
     case CPS_OP_RECIPROCAL:
     case CPS_OP_SIN:
     case CPS_OP_COS:
+    case CPS_OP_ARCTAN:
         return is_float(in);
     default:
         return cps_rg_function(n->op) && is_float(in);
     }
-    if (is_short(in) && !truth)
-        *why = "8- and 16-bit integers wrap, and the engines saturate: cast to i32 first";
-    else if (in == CPS_DT_U32)
+    if (in == CPS_DT_U32)
         *why = "engines compute unsigned integers through fp32, which loses bits above 2^24";
     else if (!i32 && cps_dtype_is_int(in))
         *why = "engines have no 64-bit integers";
@@ -185,6 +190,7 @@ cps_rg_is_sharp(const cps_region *r, const cps_rvalue *v)
     case CPS_OP_COS:
     case CPS_OP_POW:
     case CPS_OP_DIV:
+    case CPS_OP_MOD:
     case CPS_OP_RECIPROCAL:
     case CPS_OP_RSQRT:
     case CPS_OP_SIGN:
@@ -197,6 +203,13 @@ cps_rg_is_sharp(const cps_region *r, const cps_rvalue *v)
     default:
         return comparison(v->op) != NULL;
     }
+}
+
+bool
+cps_rg_decides(const cps_rvalue *v)
+{
+    return v->op == CPS_OP_FLOOR || v->op == CPS_OP_CEIL || v->op == CPS_OP_ROUND ||
+           (v->op == CPS_OP_CAST && !is_float(v->dtype)) || comparison(v->op);
 }
 
 bool
@@ -246,15 +259,15 @@ text(const cps_rgen *g, double x, cps_dtype t)
     return s;
 }
 
-static const char *
-number(const cps_rgen *g, int k)
+const char *
+cps_rg_number(const cps_rgen *g, int k)
 {
     const cps_rvalue *v = &g->r->v[k];
     return text(g, v->number, v->dtype == CPS_DT_BOOL ? CPS_DT_FP32 : v->dtype);
 }
 
-static bool
-is_number(const cps_rgen *g, int k)
+bool
+cps_rg_is_number(const cps_rgen *g, int k)
 {
     return g->r->v[k].kind == CPS_RV_NUMBER;
 }
@@ -262,8 +275,8 @@ is_number(const cps_rgen *g, int k)
 const char *
 cps_rg_read(const cps_rgen *g, int k, cps_rgclass c)
 {
-    if (is_number(g, k))
-        return number(g, k);
+    if (cps_rg_is_number(g, k))
+        return cps_rg_number(g, k);
     int root = g->v[k].root;
     const cps_rgtile *x = &g->v[root];
     const cps_rvalue *v = &g->r->v[root];
@@ -296,18 +309,18 @@ cps_rg_read(const cps_rgen *g, int k, cps_rgclass c)
 }
 
 // x as it is read, where it has the extents of the class.
-static bool
-has_shape(const cps_rgen *g, int k, cps_rgclass c)
+bool
+cps_rg_has_shape(const cps_rgen *g, int k, cps_rgclass c)
 {
-    if (is_number(g, k))
+    if (cps_rg_is_number(g, k))
         return false;
     cps_rgclass x = g->v[g->v[k].root].cls;
     return x == c || (c == CPS_RG_FULL && x == CPS_RG_ROW) || (c == CPS_RG_COL && x == CPS_RG_ONE);
 }
 
 // The node's own tile, for an instruction that is written as such.
-static const char *
-fresh(cps_rgen *g, int k)
+const char *
+cps_rg_fresh(cps_rgen *g, int k)
 {
     const char *name = cps_rg_name(g, k);
     cps_rg_line(g, "sbuf %s[%s]: %s%s;", name, cps_rg_extents(g, g->v[k].cls), cps_dtype_name(g->v[k].dtype),
@@ -322,8 +335,8 @@ temp(const cps_rgen *g, int k, const char *tag)
 }
 
 // The tag of an operand's tile that node k makes for itself.
-static const char *
-own(const cps_rgen *g, int k, char what)
+const char *
+cps_rg_own(const cps_rgen *g, int k, char what)
 {
     return cps_arena_printf(g->a, "_%d%c", k, what);
 }
@@ -332,13 +345,13 @@ const char *
 cps_rg_shaped(cps_rgen *g, int k, cps_rgclass c, cps_dtype t, const char *tag)
 {
     const char *ext = cps_rg_extents(g, c), *type = cps_dtype_name(t);
-    if (is_number(g, k)) {
+    if (cps_rg_is_number(g, k)) {
         const char *w = cps_arena_printf(g->a, "n%d%s", k, tag);
         cps_rg_line(g, "sbuf %s[%s]: %s = %s;", w, ext, type, text(g, g->r->v[k].number, t));
         return w;
     }
     const cps_rgtile *x = &g->v[g->v[k].root];
-    if (has_shape(g, k, c)) {
+    if (cps_rg_has_shape(g, k, c)) {
         if (x->dtype == t && !x->inlined)
             return cps_rg_read(g, k, c);
         const char *w = temp(g, k, tag);
@@ -364,8 +377,8 @@ is_narrow(cps_dtype t)
     return t == CPS_DT_BF16 || t == CPS_DT_FP16;
 }
 
-static void
-charge(cps_rgen *g, cps_rgclass c, cps_engine e, double columns)
+void
+cps_rg_charge(cps_rgen *g, cps_rgclass c, cps_engine e, double columns)
 {
     if (c != CPS_RG_FULL)
         return;
@@ -374,14 +387,14 @@ charge(cps_rgen *g, cps_rgclass c, cps_engine e, double columns)
 }
 
 // Columns that one pass of the timing classes SCALAR and TWO takes (codegen/isa/timing.def).
-static double
-scalar_pass(const cps_rgen *g, cps_dtype in, cps_dtype out)
+double
+cps_rg_scalar_pass(const cps_rgen *g, cps_dtype in, cps_dtype out)
 {
     return g->t->dve_perf_modes && is_narrow(in) && is_narrow(out) ? 0.25 : 1;
 }
 
-static double
-tensor_pass(cps_dtype a, cps_dtype b, cps_dtype out)
+double
+cps_rg_tensor_pass(cps_dtype a, cps_dtype b, cps_dtype out)
 {
     return is_narrow(a) && is_narrow(b) && is_narrow(out) ? 1 : 2;
 }
@@ -394,10 +407,10 @@ lighter(const cps_rgen *g, cps_rgclass c, cps_engine a, double na, cps_engine b,
     return g->load[b] + nb * rate(g, b) < g->load[a] + na * rate(g, a) ? b : a;
 }
 
-static cps_dtype
-dtype_read(const cps_rgen *g, int k)
+cps_dtype
+cps_rg_dtype_read(const cps_rgen *g, int k)
 {
-    return is_number(g, k) ? CPS_DT_NONE : g->v[g->v[k].root].dtype;
+    return cps_rg_is_number(g, k) ? CPS_DT_NONE : g->v[g->v[k].root].dtype;
 }
 
 static const char *
@@ -407,8 +420,8 @@ on(cps_engine e)
 }
 
 // `sbuf v[t, c]: bf16 = EXPR;` for the node's own tile.
-static void
-give(cps_rgen *g, int k, const char *expr, const char *mark)
+void
+cps_rg_give(cps_rgen *g, int k, const char *expr, const char *mark)
 {
     const cps_rgtile *x = &g->v[k];
     cps_rg_line(g, "sbuf %s[%s]: %s%s = %s%s;", cps_rg_name(g, k), cps_rg_extents(g, x->cls),
@@ -417,11 +430,11 @@ give(cps_rgen *g, int k, const char *expr, const char *mark)
 
 /* ---- arithmetic ---- */
 
-static bool
-meets_number(const cps_rgen *g, const cps_rvalue *v, cps_rgclass c)
+bool
+cps_rg_meets_number(const cps_rgen *g, const cps_rvalue *v, cps_rgclass c)
 {
     for (int i = 0; i < 2; i++)
-        if (is_number(g, v->in[i]) || (c != g->v[g->v[v->in[i]].root].cls && !has_shape(g, v->in[i], c)))
+        if (cps_rg_is_number(g, v->in[i]) || (c != g->v[g->v[v->in[i]].root].cls && !cps_rg_has_shape(g, v->in[i], c)))
             return true;
     return false;
 }
@@ -432,37 +445,62 @@ arithmetic(cps_rgen *g, int k)
     const cps_rvalue *v = &g->r->v[k];
     cps_rgtile *x = &g->v[k];
     const char *a = cps_rg_read(g, v->in[0], x->cls), *b = cps_rg_read(g, v->in[1], x->cls);
-    cps_dtype ta = dtype_read(g, v->in[0]), tb = dtype_read(g, v->in[1]);
+    cps_dtype ta = cps_rg_dtype_read(g, v->in[0]), tb = cps_rg_dtype_read(g, v->in[1]);
     const char *sign = v->op == CPS_OP_ADD ? "+" : v->op == CPS_OP_SUB ? "-" : "*";
     bool sums = v->op == CPS_OP_ADD || v->op == CPS_OP_MUL, bounds = v->op == CPS_OP_MAX || v->op == CPS_OP_MIN;
     const char *expr = bounds ? cps_arena_printf(g->a, "%s(%s, %s)", v->op == CPS_OP_MAX ? "maximum" : "minimum", a, b)
                               : cps_arena_printf(g->a, "%s %s %s", a, sign, b);
     if (x->dtype == CPS_DT_I32) { // a true sum or product, on POOL
-        charge(g, x->cls, CPS_POOL, 2);
-        give(g, k, expr, "");
+        cps_rg_charge(g, x->cls, CPS_POOL, 2);
+        cps_rg_give(g, k, expr, "");
         return;
     }
-    if (meets_number(g, v, x->cls)) {
-        double n = scalar_pass(g, ta ? ta : tb, x->dtype);
+    if (cps_rg_meets_number(g, v, x->cls)) {
+        double n = cps_rg_scalar_pass(g, ta ? ta : tb, x->dtype);
         // ACT multiplies and adds from v3 on, one number of each.
         bool act = g->t->act_copies && sums && strchr(expr, '(') == NULL && is_float(x->dtype);
         cps_engine e = act ? lighter(g, x->cls, CPS_DVE, n, CPS_ACT, 1) : CPS_DVE;
-        charge(g, x->cls, e, e == CPS_ACT ? 1 : n);
-        give(g, k, expr, on(e));
+        cps_rg_charge(g, x->cls, e, e == CPS_ACT ? 1 : n);
+        cps_rg_give(g, k, expr, on(e));
         return;
     }
-    double n = tensor_pass(ta, tb, x->dtype);
+    double n = cps_rg_tensor_pass(ta, tb, x->dtype);
     cps_engine e = sums && !g->t->sbuf_shared_port ? lighter(g, x->cls, CPS_DVE, n, CPS_POOL, n) : CPS_DVE;
     bool plain = !g->v[g->v[v->in[0]].root].inlined && !g->v[g->v[v->in[1]].root].inlined;
     e = plain ? e : CPS_DVE;
-    charge(g, x->cls, e, n);
+    cps_rg_charge(g, x->cls, e, n);
     if (e == CPS_DVE) {
-        give(g, k, expr, "");
+        cps_rg_give(g, k, expr, "");
         return;
     }
-    fresh(g, k);
+    cps_rg_fresh(g, k);
     cps_rg_line(g, "tensor_tensor(dst: %s, data1: %s, data2: %s, op: \"%s\") on pool;", cps_rg_name(g, k), a, b,
                 v->op == CPS_OP_ADD ? "add" : "mult");
+}
+
+// POOL alone has powers, remainders and quotients of one rounding. Their first operand is a tile.
+static void
+on_pool(cps_rgen *g, int k, const char *op)
+{
+    const cps_rvalue *v = &g->r->v[k];
+    const cps_rgtile *x = &g->v[k];
+    const char *name = cps_rg_fresh(g, k);
+    bool swap = cps_rg_is_number(g, v->in[0]);
+    int n = cps_rg_is_number(g, v->in[1]) ? v->in[1] : v->in[0];
+    cps_rg_charge(g, x->cls, CPS_POOL, 2);
+    if (cps_rg_is_number(g, n)) {
+        cps_rg_line(g, "tensor_scalar(dst: %s, data: %s, operand0: %s, op0: \"%s\"%s) on pool;", name,
+                    cps_rg_read(g, v->in[swap ? 1 : 0], x->cls), cps_rg_number(g, n), op, swap ? ", reverse0: true" : "");
+        return;
+    }
+    const char *a = cps_rg_shaped(g, v->in[0], x->cls, cps_rg_dtype_read(g, v->in[0]), cps_rg_own(g, k, 'p'));
+    if (!cps_rg_has_shape(g, v->in[1], x->cls) && cps_rg_dtype_read(g, v->in[1]) == CPS_DT_FP32) { // a number for each row
+        cps_rg_line(g, "tensor_scalar(dst: %s, data: %s, operand0: %s, op0: \"%s\") on pool;", name, a,
+                    cps_rg_read(g, v->in[1], x->cls), op);
+        return;
+    }
+    const char *b = cps_rg_shaped(g, v->in[1], x->cls, cps_rg_dtype_read(g, v->in[1]), cps_rg_own(g, k, 'q'));
+    cps_rg_line(g, "tensor_tensor(dst: %s, data1: %s, data2: %s, op: \"%s\") on pool;", name, a, b, op);
 }
 
 static void
@@ -471,34 +509,18 @@ divide(cps_rgen *g, int k)
     const cps_rvalue *v = &g->r->v[k];
     const cps_rgtile *x = &g->v[k];
     const char *a = cps_rg_read(g, v->in[0], x->cls);
-    if (is_number(g, v->in[1])) {
-        charge(g, x->cls, CPS_DVE, 1);
-        give(g, k, cps_arena_printf(g->a, "%s / %s", a, number(g, v->in[1])), "");
+    if (x->decides) { // a product with the reciprocal has two roundings more
+        on_pool(g, k, "divide");
+        return;
+    }
+    if (cps_rg_is_number(g, v->in[1])) {
+        cps_rg_charge(g, x->cls, CPS_DVE, 1);
+        cps_rg_give(g, k, cps_arena_printf(g->a, "%s / %s", a, cps_rg_number(g, v->in[1])), "");
         return;
     }
     // DVE's reciprocal takes eight passes but is one rounding off at most.
-    charge(g, x->cls, CPS_DVE, has_shape(g, v->in[1], x->cls) ? 10 : 1);
-    give(g, k, cps_arena_printf(g->a, "%s / %s", a, cps_rg_read(g, v->in[1], x->cls)), "");
-}
-
-// POOL alone has the operator. Its first operand is a tile.
-static void
-power(cps_rgen *g, int k)
-{
-    const cps_rvalue *v = &g->r->v[k];
-    const cps_rgtile *x = &g->v[k];
-    const char *name = fresh(g, k);
-    bool swap = is_number(g, v->in[0]);
-    int n = is_number(g, v->in[1]) ? v->in[1] : v->in[0];
-    charge(g, x->cls, CPS_POOL, 2);
-    if (is_number(g, n)) {
-        cps_rg_line(g, "tensor_scalar(dst: %s, data: %s, operand0: %s, op0: \"pow\"%s) on pool;", name,
-                    cps_rg_read(g, v->in[swap ? 1 : 0], x->cls), number(g, n), swap ? ", reverse0: true" : "");
-        return;
-    }
-    const char *a = cps_rg_shaped(g, v->in[0], x->cls, dtype_read(g, v->in[0]), own(g, k, 'p'));
-    const char *b = cps_rg_shaped(g, v->in[1], x->cls, dtype_read(g, v->in[1]), own(g, k, 'q'));
-    cps_rg_line(g, "tensor_tensor(dst: %s, data1: %s, data2: %s, op: \"pow\") on pool;", name, a, b);
+    cps_rg_charge(g, x->cls, CPS_DVE, cps_rg_has_shape(g, v->in[1], x->cls) ? 10 : 1);
+    cps_rg_give(g, k, cps_arena_printf(g->a, "%s / %s", a, cps_rg_read(g, v->in[1], x->cls)), "");
 }
 
 /* ---- functions ---- */
@@ -516,16 +538,16 @@ function(cps_rgen *g, int k)
     const cps_rvalue *v = &g->r->v[k];
     const cps_rgtile *x = &g->v[k];
     const char *a = cps_rg_read(g, v->in[0], x->cls);
-    cps_dtype ta = dtype_read(g, v->in[0]);
+    cps_dtype ta = cps_rg_dtype_read(g, v->in[0]);
     if (v->op == CPS_OP_SQUARE && x->sum < 0) {
-        double n = tensor_pass(ta, ta, x->dtype);
+        double n = cps_rg_tensor_pass(ta, ta, x->dtype);
         cps_engine e = lighter(g, x->cls, CPS_ACT, 1, CPS_DVE, n);
-        charge(g, x->cls, e, e == CPS_ACT ? 1 : n);
-        give(g, k, e == CPS_ACT ? cps_arena_printf(g->a, "square(%s)", a) : cps_arena_printf(g->a, "%s * %s", a, a), "");
+        cps_rg_charge(g, x->cls, e, e == CPS_ACT ? 1 : n);
+        cps_rg_give(g, k, e == CPS_ACT ? cps_arena_printf(g->a, "square(%s)", a) : cps_arena_printf(g->a, "%s * %s", a, a), "");
         return;
     }
-    charge(g, x->cls, CPS_ACT, 1);
-    give(g, k, cps_arena_printf(g->a, "%s(%s)%s", cps_rg_function(v->op), a, into_sum(g, k)), "");
+    cps_rg_charge(g, x->cls, CPS_ACT, 1);
+    cps_rg_give(g, k, cps_arena_printf(g->a, "%s(%s)%s", cps_rg_function(v->op), a, into_sum(g, k)), "");
 }
 
 // DVE's: the table of ACT ends at 2^42.
@@ -533,8 +555,8 @@ static void
 reciprocal(cps_rgen *g, int k)
 {
     const cps_rgtile *x = &g->v[k];
-    charge(g, x->cls, CPS_DVE, 8);
-    give(g, k, cps_arena_printf(g->a, "1.0 / %s", cps_rg_read(g, g->r->v[k].in[0], x->cls)), "");
+    cps_rg_charge(g, x->cls, CPS_DVE, 8);
+    cps_rg_give(g, k, cps_arena_printf(g->a, "1.0 / %s", cps_rg_read(g, g->r->v[k].in[0], x->cls)), "");
 }
 
 // The table covers 2^-64..2^64: what lies outside 2^-60..2^60 is brought in by 2^100 (as leaves/unary.cps).
@@ -545,8 +567,8 @@ logarithm(cps_rgen *g, int k)
     const cps_rgtile *x = &g->v[k];
     const char *ext = cps_rg_extents(g, x->cls), *n = cps_rg_name(g, k);
     const char *a = cps_rg_read(g, v->in[0], x->cls);
-    charge(g, x->cls, CPS_DVE, 7);
-    charge(g, x->cls, CPS_ACT, 1);
+    cps_rg_charge(g, x->cls, CPS_DVE, 7);
+    cps_rg_charge(g, x->cls, CPS_ACT, 1);
     cps_rg_line(g, "sbuf %ss[%s]: fp32 = (%s < 8.673617379884035e-19) * 1.2676506002282294e30;", n, ext, a);
     cps_rg_line(g, "sbuf %su[%s]: fp32 = maximum(%ss, 1.0) * %s;", n, ext, n, a);
     cps_rg_line(g, "sbuf %sf[%s]: fp32 = %su <= 1.152921504606847e18;", n, ext, n);
@@ -554,7 +576,7 @@ logarithm(cps_rgen *g, int k)
     cps_rg_line(g, "sbuf %sl[%s]: fp32 = log(%si);", n, ext, n);
     cps_rg_line(g, "sbuf %se[%s]: fp32 = %ss * -5.467967123079106e-29 + %sl;", n, ext, n, n);
     cps_rg_line(g, "sbuf %so[%s]: fp32 = (%sf - 1.0) * -69.31471805599453;", n, ext, n);
-    give(g, k, cps_arena_printf(g->a, "%se + %so", n, n), "");
+    cps_rg_give(g, k, cps_arena_printf(g->a, "%se + %so", n, n), "");
 }
 
 // The table covers -pi..pi: whole turns are taken off, 2 pi in two parts (as leaves/unary.cps).
@@ -565,8 +587,8 @@ sine(cps_rgen *g, int k)
     const cps_rgtile *x = &g->v[k];
     const char *ext = cps_rg_extents(g, x->cls), *n = cps_rg_name(g, k);
     const char *a = cps_rg_read(g, v->in[0], x->cls);
-    charge(g, x->cls, CPS_DVE, 7);
-    charge(g, x->cls, CPS_ACT, 1);
+    cps_rg_charge(g, x->cls, CPS_DVE, 7);
+    cps_rg_charge(g, x->cls, CPS_ACT, 1);
     if (v->op == CPS_OP_COS) { // cos x = sin(x + pi/2)
         cps_rg_line(g, "sbuf %sq[%s]: fp32 = %s + 1.5707963267948966;", n, ext, a);
         a = temp(g, k, "q");
@@ -574,18 +596,130 @@ sine(cps_rgen *g, int k)
     cps_rg_line(g, "sbuf %st[%s]: i32 = %s * 0.15915494309189535;", n, ext, a);
     cps_rg_line(g, "sbuf %sn[%s]: fp32 = %st * -6.28125 + %s;", n, ext, n, a);
     cps_rg_line(g, "sbuf %sp[%s]: fp32 = %st * -0.0019353071795864769 + %sn;", n, ext, n, n);
-    give(g, k, cps_arena_printf(g->a, "sin(minimum(maximum(%sp, -3.1415925), 3.1415925))", n), "");
+    cps_rg_give(g, k, cps_arena_printf(g->a, "sin(minimum(maximum(%sp, -3.1415925), 3.1415925))", n), "");
+}
+
+// The table covers -pi/2..pi/2 (NKI docs, supported math functions): of what is larger than 1 the arc of its reciprocal,
+// taken off pi / 2. minimum(a, 1 / maximum(a, 1)) is both.
+static void
+arctangent(cps_rgen *g, int k)
+{
+    const cps_rgtile *x = &g->v[k];
+    const char *ext = cps_rg_extents(g, x->cls), *n = cps_rg_name(g, k);
+    const char *a = cps_rg_shaped(g, g->r->v[k].in[0], x->cls, CPS_DT_FP32, cps_rg_own(g, k, 'r'));
+    cps_rg_charge(g, x->cls, CPS_DVE, 20);
+    cps_rg_charge(g, x->cls, CPS_ACT, 3);
+    cps_rg_line(g, "sbuf %sa[%s]: fp32 = abs(%s);", n, ext, a);
+    cps_rg_line(g, "sbuf %sm[%s]: fp32 = maximum(%sa, 1.0);", n, ext, n);
+    cps_rg_line(g, "sbuf %si[%s]: fp32 = 1.0 / %sm;", n, ext, n);
+    cps_rg_line(g, "sbuf %su[%s]: fp32 = minimum(%sa, %si);", n, ext, n, n);
+    cps_rg_line(g, "sbuf %st[%s]: fp32 = arctan(%su);", n, ext, n);
+    cps_rg_line(g, "sbuf %sw[%s]: fp32 = %st * -2.0 + 1.5707963267948966;", n, ext, n);
+    cps_rg_line(g, "sbuf %sb[%s]: fp32 = %sa > 1.0;", n, ext, n);
+    cps_rg_line(g, "sbuf %sz[%s]: fp32 = %sw * %sb;", n, ext, n, n);
+    cps_rg_line(g, "sbuf %sp[%s]: fp32 = %sz + %st;", n, ext, n, n);
+    cps_rg_line(g, "sbuf %sg[%s]: fp32 = sign(%s);", n, ext, a);
+    cps_rg_give(g, k, cps_arena_printf(g->a, "%sp * %sg", n, n), "");
+}
+
+// Some user tells -0 from 0.
+static bool
+sign_of_zero_matters(const cps_rgen *g, int k)
+{
+    for (int u = k + 1; u < g->r->n; u++) {
+        const cps_rvalue *v = &g->r->v[u];
+        for (int i = 0; g->v[u].root == u && i < v->nin; i++) {
+            if (g->v[v->in[i]].root != k || cps_rg_decides(v))
+                continue;
+            int other = v->in[1 - i % 2];
+            bool moved = v->op == CPS_OP_ADD && cps_rg_is_number(g, other) && g->r->v[other].number != 0;
+            bool clip = (v->op == CPS_OP_MAX || v->op == CPS_OP_MIN) && v->slot < 0;
+            if (!moved && (!clip || sign_of_zero_matters(g, u)))
+                return true;
+        }
+    }
+    return g->r->v[k].slot >= 0;
+}
+
+#define SHORT_RANGE 4194304.0 // 2^22
+
+// What is read of the value lies in the short range, for ends are put to it behind: numbers are added, and bounds that are
+// met from outside the range are met all the same, since the short form never turns the order of numbers.
+static bool
+is_clipped(const cps_rgen *g, int k)
+{
+    bool low = false, high = false;
+    for (int step = 0; step < 6 && g->v[k].uses == 1 && g->r->v[k].slot < 0; step++) {
+        int u = cps_rg_user(g, k);
+        if (u < 0) // stored, perhaps as an integer
+            break;
+        const cps_rvalue *v = &g->r->v[u];
+        if (v->op == CPS_OP_CAST)
+            return (low && high) || is_short(v->dtype);
+        if (v->nin != 2)
+            break;
+        int other = g->v[v->in[0]].root == k ? v->in[1] : v->in[0];
+        if (!cps_rg_is_number(g, other) || fabs(g->r->v[other].number) > SHORT_RANGE / 16)
+            break;
+        low = low || v->op == CPS_OP_MAX;
+        high = high || v->op == CPS_OP_MIN;
+        if (v->op != CPS_OP_MAX && v->op != CPS_OP_MIN && v->op != CPS_OP_ADD)
+            break;
+        k = u;
+    }
+    return (low && high) || is_short(g->v[k].dtype);
+}
+
+// Up to 2^22: 1.5 * 2^23 added and taken off again, and the sign of x where it is looked at.
+static void
+short_whole_number(cps_rgen *g, int k)
+{
+    const cps_rvalue *v = &g->r->v[k];
+    const cps_rgtile *x = &g->v[k];
+    bool round = v->op == CPS_OP_ROUND, floor = v->op == CPS_OP_FLOOR;
+    const char *ext = cps_rg_extents(g, x->cls), *n = cps_rg_name(g, k);
+    bool sign = sign_of_zero_matters(g, k) || x->dtype != CPS_DT_FP32;
+    const char *a = sign ? cps_rg_shaped(g, v->in[0], x->cls, CPS_DT_FP32, cps_rg_own(g, k, 'z')) : cps_rg_read(g, v->in[0], x->cls);
+    cps_rg_charge(g, x->cls, CPS_DVE, 1 + (round ? 0 : 4) + (sign ? 2 : 0));
+    const char *r = round && !sign ? cps_rg_fresh(g, k) : cps_arena_printf(g->a, "%sr", n);
+    if (!round || sign)
+        cps_rg_line(g, "sbuf %s[%s]: fp32;", r, ext);
+    cps_rg_line(g, "tensor_scalar(dst: %s, data: %s, operand0: 12582912.0, operand1: 12582912.0, op0: \"add\", op1: \"subtract\");",
+                r, a);
+    if (!round) {
+        cps_rg_line(g, "sbuf %sd[%s]: fp32 = %s - %s;", n, ext, a, r);
+        const char *w = sign ? cps_arena_printf(g->a, "%sw", n) : cps_rg_fresh(g, k);
+        if (sign)
+            cps_rg_line(g, "sbuf %s[%s]: fp32;", w, ext);
+        cps_rg_line(g, "scalar_tensor_tensor(dst: %s, data: %sd, operand0: 0.0, operand1: %s, op0: \"%s\", op1: \"%s\"%s);",
+                    w, n, r, floor ? "is_lt" : "is_gt", floor ? "subtract" : "add", floor ? ", reverse1: true" : "");
+        r = w;
+    }
+    if (!sign)
+        return;
+    bool own = x->dtype == CPS_DT_FP32;
+    const char *o = own ? cps_rg_fresh(g, k) : cps_arena_printf(g->a, "%so", n);
+    if (!own)
+        cps_rg_line(g, "sbuf %s[%s]: fp32;", o, ext);
+    cps_rg_line(g, "scalar_tensor_tensor(dst: %s.bits(i32), data: %s.bits(i32), operand0: -2147483648, operand1: %s.bits(i32), "
+                   "op0: \"bitwise_and\", op1: \"bitwise_or\");", o, a, r);
+    if (!own)
+        cps_rg_give(g, k, o, "");
 }
 
 static void
 whole_number(cps_rgen *g, int k)
 {
+    if (cps_rg_fits(g, g->r->v[k].in[0], SHORT_RANGE) || is_clipped(g, k)) {
+        short_whole_number(g, k);
+        return;
+    }
     const cps_rvalue *v = &g->r->v[k];
     const cps_rgtile *x = &g->v[k];
     const char *ext = cps_rg_extents(g, x->cls), *n = cps_rg_name(g, k);
     const char *a = cps_rg_read(g, v->in[0], x->cls);
     bool round = v->op == CPS_OP_ROUND, floor = v->op == CPS_OP_FLOOR;
-    charge(g, x->cls, CPS_DVE, round ? 9 : 11);
+    cps_rg_charge(g, x->cls, CPS_DVE, round ? 9 : 11);
     cps_rg_line(g, "sbuf %sm[%s]: fp32 = minimum(maximum(%s, -8388608.0), 8388608.0);", n, ext, a);
     cps_rg_line(g, "sbuf %sg[%s]: fp32;", n, ext); // -2^24 or 0, and 2^23 more: the number with the sign
     cps_rg_line(g, "tensor_scalar(dst: %sg, data: %sm, operand0: 0.0, operand1: -16777216.0, op0: \"is_lt\", op1: \"multiply\");", n, n);
@@ -599,7 +733,7 @@ whole_number(cps_rgen *g, int k)
                 n, n, n);
     cps_rg_line(g, "sbuf %sd[%s]: fp32 = %sm - %sq;", n, ext, n, n);
     if (round)
-        fresh(g, k);
+        cps_rg_fresh(g, k);
     else
         cps_rg_line(g, "sbuf %sw[%s]: fp32;", n, ext);
     cps_rg_line(g,
@@ -608,26 +742,12 @@ whole_number(cps_rgen *g, int k)
                 n, round ? "" : "w", n, a);
     if (round)
         return;
-    fresh(g, k);
+    cps_rg_fresh(g, k);
     cps_rg_line(g, "scalar_tensor_tensor(dst: %s, data: %sd, operand0: 0.0, operand1: %sw, op0: \"%s\", op1: \"%s\"%s);",
                 n, n, n, floor ? "is_lt" : "is_gt", floor ? "subtract" : "add", floor ? ", reverse1: true" : "");
 }
 
 /* ---- truth ---- */
-
-// The tile `g`: a number with the sign of a - b, by halves (see the top).
-static void
-split_difference(cps_rgen *g, int k, const char *a, const char *b)
-{
-    const char *n = cps_rg_name(g, k), *ext = cps_rg_extents(g, g->v[k].cls);
-    cps_rg_line(g, "sbuf %sa[%s]: i32 = %s & 65535;", n, ext, a);
-    cps_rg_line(g, "sbuf %sb[%s]: i32 = %s & 65535;", n, ext, b);
-    cps_rg_line(g, "sbuf %sc[%s]: i32 = %s - %sa;", n, ext, a, n);
-    cps_rg_line(g, "sbuf %se[%s]: i32 = %s - %sb;", n, ext, b, n);
-    cps_rg_line(g, "sbuf %sh[%s]: fp32 = %sc - %se;", n, ext, n, n);
-    cps_rg_line(g, "sbuf %sl[%s]: fp32 = %sa - %sb;", n, ext, n, n);
-    cps_rg_line(g, "sbuf %sg[%s]: fp32 = %sh + %sl;", n, ext, n, n);
-}
 
 static void
 compare(cps_rgen *g, int k)
@@ -636,30 +756,30 @@ compare(cps_rgen *g, int k)
     const cps_rgtile *x = &g->v[k];
     const char *sign = comparison(v->op), *n = cps_rg_name(g, k), *ext = cps_rg_extents(g, x->cls);
     cps_dtype t = g->r->v[v->in[0]].dtype;
-    bool small = t != CPS_DT_I32;
+    bool small = t != CPS_DT_I32 || (cps_rg_fits(g, v->in[0], 16777216.0) && cps_rg_fits(g, v->in[1], 16777216.0));
     // Below 2^24 a number is itself in fp32, and rounding keeps what is above it above.
     for (int i = 0; i < 2; i++)
-        small = small || (is_number(g, v->in[i]) && fabs(g->r->v[v->in[i]].number) < 16777216.0);
+        small = small || (cps_rg_is_number(g, v->in[i]) && fabs(g->r->v[v->in[i]].number) < 16777216.0);
     if (small) {
-        double c = meets_number(g, v, x->cls) ? 1 : tensor_pass(dtype_read(g, v->in[0]), dtype_read(g, v->in[1]), x->dtype);
-        charge(g, x->cls, CPS_DVE, c);
+        double c = cps_rg_meets_number(g, v, x->cls) ? 1 : cps_rg_tensor_pass(cps_rg_dtype_read(g, v->in[0]), cps_rg_dtype_read(g, v->in[1]), x->dtype);
+        cps_rg_charge(g, x->cls, CPS_DVE, c);
         const char *a = cps_rg_read(g, v->in[0], x->cls), *b = cps_rg_read(g, v->in[1], x->cls);
-        give(g, k, cps_arena_printf(g->a, "%s %s %s", a, sign, b), "");
+        cps_rg_give(g, k, cps_arena_printf(g->a, "%s %s %s", a, sign, b), "");
         return;
     }
-    const char *a = cps_rg_shaped(g, v->in[0], x->cls, CPS_DT_I32, own(g, k, 'i'));
-    const char *b = cps_rg_shaped(g, v->in[1], x->cls, CPS_DT_I32, own(g, k, 'j'));
+    const char *a = cps_rg_shaped(g, v->in[0], x->cls, CPS_DT_I32, cps_rg_own(g, k, 'i'));
+    const char *b = cps_rg_shaped(g, v->in[1], x->cls, CPS_DT_I32, cps_rg_own(g, k, 'j'));
     if (v->op == CPS_OP_EQ || v->op == CPS_OP_NE) { // a difference that wraps is 0 only for equals
-        charge(g, x->cls, CPS_POOL, 2);
-        charge(g, x->cls, CPS_DVE, 1);
+        cps_rg_charge(g, x->cls, CPS_POOL, 2);
+        cps_rg_charge(g, x->cls, CPS_DVE, 1);
         cps_rg_line(g, "sbuf %sd[%s]: i32 = %s - %s;", n, ext, a, b);
-        give(g, k, cps_arena_printf(g->a, "%sd %s 0", n, sign), "");
+        cps_rg_give(g, k, cps_arena_printf(g->a, "%sd %s 0", n, sign), "");
         return;
     }
-    charge(g, x->cls, CPS_POOL, 4);
-    charge(g, x->cls, CPS_DVE, 9);
-    split_difference(g, k, a, b);
-    give(g, k, cps_arena_printf(g->a, "%sg %s 0.0", n, sign), "");
+    cps_rg_charge(g, x->cls, CPS_POOL, 4);
+    cps_rg_charge(g, x->cls, CPS_DVE, 9);
+    cps_rg_difference(g, k, a, b);
+    cps_rg_give(g, k, cps_arena_printf(g->a, "%sg %s 0.0", n, sign), "");
 }
 
 static void
@@ -668,27 +788,18 @@ logic(cps_rgen *g, int k)
     const cps_rvalue *v = &g->r->v[k];
     const cps_rgtile *x = &g->v[k];
     const char *a = cps_rg_read(g, v->in[0], x->cls), *b = v->nin > 1 ? cps_rg_read(g, v->in[1], x->cls) : "";
-    if (x->dtype == CPS_DT_I32) { // bits
-        const char *op = v->op == CPS_OP_AND ? "bitwise_and" : "bitwise_or";
-        charge(g, x->cls, CPS_DVE, 2);
-        a = cps_rg_shaped(g, v->in[0], x->cls, CPS_DT_I32, own(g, k, 'i'));
-        b = cps_rg_shaped(g, v->in[1], x->cls, CPS_DT_I32, own(g, k, 'j'));
-        const char *n = fresh(g, k);
-        cps_rg_line(g, "tensor_tensor(dst: %s, data1: %s, data2: %s, op: \"%s\");", n, a, b, op);
-        return;
-    }
-    charge(g, x->cls, CPS_DVE, v->op == CPS_OP_NOT ? 0.25 : 1);
+    cps_rg_charge(g, x->cls, CPS_DVE, v->op == CPS_OP_NOT ? 0.25 : 1);
     const char *f = v->op == CPS_OP_AND || v->op == CPS_OP_MIN  ? "minimum(%s, %s)"
                     : v->op == CPS_OP_OR || v->op == CPS_OP_MAX ? "maximum(%s, %s)"
                                                                 : NULL;
     if (v->op == CPS_OP_NOT)
-        give(g, k, cps_arena_printf(g->a, "1.0 - %s", a), "");
+        cps_rg_give(g, k, cps_arena_printf(g->a, "1.0 - %s", a), "");
     else if (!f)
-        give(g, k, cps_arena_printf(g->a, "%s != %s", a, b), "");
+        cps_rg_give(g, k, cps_arena_printf(g->a, "%s != %s", a, b), "");
     else if (f[1] == 'i')
-        give(g, k, cps_arena_printf(g->a, "minimum(%s, %s)", a, b), "");
+        cps_rg_give(g, k, cps_arena_printf(g->a, "minimum(%s, %s)", a, b), "");
     else
-        give(g, k, cps_arena_printf(g->a, "maximum(%s, %s)", a, b), "");
+        cps_rg_give(g, k, cps_arena_printf(g->a, "maximum(%s, %s)", a, b), "");
 }
 
 /* ---- choice ---- */
@@ -697,10 +808,10 @@ logic(cps_rgen *g, int k)
 static const char *
 predicate(cps_rgen *g, int k, int user, cps_rgclass c)
 {
-    cps_dtype t = is_number(g, k) ? CPS_DT_BF16 : dtype_read(g, k);
+    cps_dtype t = cps_rg_is_number(g, k) ? CPS_DT_BF16 : cps_rg_dtype_read(g, k);
     if (t != CPS_DT_U8)
         t = CPS_DT_BF16;
-    const char *p = cps_rg_shaped(g, k, c, t, own(g, user, 'm'));
+    const char *p = cps_rg_shaped(g, k, c, t, cps_rg_own(g, user, 'm'));
     return t == CPS_DT_U8 ? p : cps_arena_printf(g->a, "%s.bits(u16)", p);
 }
 
@@ -708,29 +819,29 @@ predicate(cps_rgen *g, int k, int user, cps_rgclass c)
 static void
 start_with(cps_rgen *g, int k, int from)
 {
-    cps_rgtile *x = &g->v[k], *y = is_number(g, from) ? NULL : &g->v[g->v[from].root];
+    cps_rgtile *x = &g->v[k], *y = cps_rg_is_number(g, from) ? NULL : &g->v[g->v[from].root];
     if (y && y->uses == 1 && y->cls == x->cls && y->dtype == x->dtype && !y->inlined && x->cls == CPS_RG_FULL) {
         cps_rg_line(g, "let %s = %s;", cps_rg_name(g, k), cps_rg_name(g, from));
         return;
     }
-    if (y && !has_shape(g, from, x->cls)) {
-        const char *w = cps_rg_shaped(g, from, x->cls, x->dtype, own(g, k, 'f'));
+    if (y && !cps_rg_has_shape(g, from, x->cls)) {
+        const char *w = cps_rg_shaped(g, from, x->cls, x->dtype, cps_rg_own(g, k, 'f'));
         cps_rg_line(g, "let %s = %s;", cps_rg_name(g, k), w);
         return;
     }
-    charge(g, x->cls, CPS_DVE, y ? scalar_pass(g, y->dtype, x->dtype) : 0.5);
-    give(g, k, y ? cps_rg_read(g, from, x->cls) : text(g, g->r->v[from].number, x->dtype), "");
+    cps_rg_charge(g, x->cls, CPS_DVE, y ? cps_rg_scalar_pass(g, y->dtype, x->dtype) : 0.5);
+    cps_rg_give(g, k, y ? cps_rg_read(g, from, x->cls) : text(g, g->r->v[from].number, x->dtype), "");
 }
 
 static void
 choose(cps_rgen *g, int k, const char *p, int yes, int no)
 {
     cps_rgtile *x = &g->v[k];
-    bool reverse = is_number(g, yes) && !is_number(g, no);
+    bool reverse = cps_rg_is_number(g, yes) && !cps_rg_is_number(g, no);
     int first = reverse ? yes : no, second = reverse ? no : yes;
     start_with(g, k, first);
-    const char *src = cps_rg_shaped(g, second, x->cls, x->dtype, own(g, k, 's'));
-    charge(g, x->cls, CPS_DVE, 2);
+    const char *src = cps_rg_shaped(g, second, x->cls, x->dtype, cps_rg_own(g, k, 's'));
+    cps_rg_charge(g, x->cls, CPS_DVE, 2);
     cps_rg_line(g, "tensor_copy_predicated(dst: %s, predicate: %s, src: %s%s);", cps_rg_name(g, k), p, src,
                 reverse ? ", reverse_pred: true" : "");
 }
@@ -742,58 +853,7 @@ select(cps_rgen *g, int k)
     choose(g, k, predicate(g, v->in[0], k, g->v[k].cls), v->in[1], v->in[2]);
 }
 
-/* ---- integers ---- */
-
-// Larger, smaller, |x|, relu and sign of 32-bit integers, by comparing exactly.
-static void
-integer(cps_rgen *g, int k)
-{
-    const cps_rvalue *v = &g->r->v[k];
-    const cps_rgtile *x = &g->v[k];
-    const char *ext = cps_rg_extents(g, x->cls), *n = cps_rg_name(g, k);
-    const char *a = cps_rg_shaped(g, v->in[0], x->cls, CPS_DT_I32, own(g, k, 'i'));
-    charge(g, x->cls, CPS_DVE, 5);
-    switch (v->op) {
-    case CPS_OP_NEG:
-        give(g, k, cps_arena_printf(g->a, "%s * -1", a), "");
-        return;
-    case CPS_OP_SQUARE:
-        give(g, k, cps_arena_printf(g->a, "%s * %s", a, a), "");
-        return;
-    case CPS_OP_SIGN: // the sign survives fp32
-        cps_rg_line(g, "sbuf %sa[%s]: bf16 = %s > 0;", n, ext, a);
-        cps_rg_line(g, "sbuf %sb[%s]: bf16 = %s < 0;", n, ext, a);
-        give(g, k, cps_arena_printf(g->a, "%sa - %sb", n, n), "");
-        return;
-    case CPS_OP_ABS:
-        cps_rg_line(g, "sbuf %sb[%s]: bf16 = %s < 0;", n, ext, a);
-        cps_rg_line(g, "sbuf %sn[%s]: i32 = %s * -1;", n, ext, a);
-        give(g, k, a, "");
-        cps_rg_line(g, "tensor_copy_predicated(dst: %s, predicate: %sb.bits(u16), src: %sn);", n, n, n);
-        return;
-    default: // relu
-        cps_rg_line(g, "sbuf %sb[%s]: bf16 = %s > 0;", n, ext, a);
-        give(g, k, "0", "");
-        cps_rg_line(g, "tensor_copy_predicated(dst: %s, predicate: %sb.bits(u16), src: %s);", n, n, a);
-        return;
-    }
-}
-
-static void
-integer_bound(cps_rgen *g, int k)
-{
-    const cps_rvalue *v = &g->r->v[k];
-    const cps_rgtile *x = &g->v[k];
-    const char *ext = cps_rg_extents(g, x->cls), *n = cps_rg_name(g, k);
-    const char *a = cps_rg_shaped(g, v->in[0], x->cls, CPS_DT_I32, own(g, k, 'i'));
-    const char *b = cps_rg_shaped(g, v->in[1], x->cls, CPS_DT_I32, own(g, k, 'j'));
-    charge(g, x->cls, CPS_POOL, 4);
-    charge(g, x->cls, CPS_DVE, 12);
-    split_difference(g, k, a, b);
-    cps_rg_line(g, "sbuf %so[%s]: bf16 = %sg %s 0.0;", n, ext, n, v->op == CPS_OP_MAX ? ">" : "<");
-    give(g, k, b, "");
-    cps_rg_line(g, "tensor_copy_predicated(dst: %s, predicate: %so.bits(u16), src: %s);", n, n, a);
-}
+/* ---- casts ---- */
 
 static void
 cast(cps_rgen *g, int k)
@@ -803,32 +863,36 @@ cast(cps_rgen *g, int k)
     const char *a = cps_rg_read(g, v->in[0], x->cls), *n = cps_rg_name(g, k), *ext = cps_rg_extents(g, x->cls);
     cps_dtype from = g->r->v[v->in[0]].dtype;
     if (v->dtype == CPS_DT_BOOL) {
-        charge(g, x->cls, CPS_DVE, 1);
-        give(g, k, cps_arena_printf(g->a, "%s != 0.0", a), "");
+        cps_rg_charge(g, x->cls, CPS_DVE, 1);
+        cps_rg_give(g, k, cps_arena_printf(g->a, "%s != 0.0", a), "");
         return;
     }
-    if (v->dtype != CPS_DT_I32 || !is_float(from)) {
-        charge(g, x->cls, CPS_DVE, scalar_pass(g, dtype_read(g, v->in[0]), x->dtype));
-        give(g, k, a, "");
+    if (!cps_dtype_is_int(v->dtype) || (!is_float(from) && cps_rg_holds(g, v->in[0], v->dtype)) || g->range[v->in[0]].whole) {
+        if (cps_dtype_is_int(v->dtype) && !is_float(from) && !cps_rg_holds(g, v->in[0], v->dtype)) {
+            cps_rg_int_wrap(g, k);
+            return;
+        }
+        cps_rg_charge(g, x->cls, CPS_DVE, cps_rg_scalar_pass(g, cps_rg_dtype_read(g, v->in[0]), x->dtype));
+        cps_rg_give(g, k, a, "");
         return;
     }
-    // Towards zero: the nearest of |x|, less one where that lies above, with the sign of x.
-    charge(g, x->cls, CPS_DVE, 9);
-    charge(g, x->cls, CPS_ACT, 2);
+    // Towards zero, and held at the ends as the graph's casts are: the nearest of |x|, less one where that lies above, with the sign of x.
+    cps_rg_charge(g, x->cls, CPS_DVE, 9);
+    cps_rg_charge(g, x->cls, CPS_ACT, 2);
     cps_rg_line(g, "sbuf %sa[%s]: fp32 = abs(%s);", n, ext, a);
     cps_rg_line(g, "sbuf %si[%s]: i32 = %sa;", n, ext, n);
     cps_rg_line(g, "sbuf %sr[%s]: fp32 = %si;", n, ext, n);
     cps_rg_line(g, "sbuf %su[%s]: fp32 = %sr > %sa;", n, ext, n, n);
     cps_rg_line(g, "sbuf %sw[%s]: fp32 = %sr - %su;", n, ext, n, n);
-    give(g, k, cps_arena_printf(g->a, "%sw * sign(%s)", n, a), "");
+    cps_rg_give(g, k, cps_arena_printf(g->a, "%sw * sign(%s)", n, a), "");
 }
 
 static void
 not_a_number(cps_rgen *g, int k)
 {
     const cps_rgtile *x = &g->v[k];
-    const char *a = cps_rg_read(g, g->r->v[k].in[0], x->cls), *n = fresh(g, k);
-    charge(g, x->cls, CPS_DVE, 2);
+    const char *a = cps_rg_read(g, g->r->v[k].in[0], x->cls), *n = cps_rg_fresh(g, k);
+    cps_rg_charge(g, x->cls, CPS_DVE, 2);
     cps_rg_line(g, "tensor_tensor(dst: %s, data1: %s, data2: %s, op: \"is_ne\");", n, a, a);
 }
 
@@ -849,7 +913,7 @@ cps_rg_statement(cps_rgen *g, int k)
         if (truth)
             logic(g, k);
         else if (i32)
-            integer_bound(g, k);
+            cps_rg_int_bound(g, k);
         else
             arithmetic(g, k);
         return;
@@ -857,13 +921,33 @@ cps_rg_statement(cps_rgen *g, int k)
     case CPS_OP_OR:
     case CPS_OP_XOR:
     case CPS_OP_NOT:
-        logic(g, k);
+        if (!i32)
+            logic(g, k);
+        else if (v->op == CPS_OP_NOT)
+            cps_rg_int_unary(g, k);
+        else
+            cps_rg_int_bits(g, k);
         return;
     case CPS_OP_DIV:
-        divide(g, k);
+        if (i32)
+            cps_rg_int_divide(g, k);
+        else
+            divide(g, k);
+        return;
+    case CPS_OP_MOD:
+        if (i32)
+            cps_rg_int_divide(g, k);
+        else
+            on_pool(g, k, "mod");
+        return;
+    case CPS_OP_ARCTAN:
+        arctangent(g, k);
+        return;
+    case CPS_OP_CUMSUM:
+        cps_rg_scan(g, k);
         return;
     case CPS_OP_POW:
-        power(g, k);
+        on_pool(g, k, "pow");
         return;
     case CPS_OP_SELECT:
         select(g, k);
@@ -901,13 +985,13 @@ cps_rg_statement(cps_rgen *g, int k)
     }
     if (i32 && (v->op == CPS_OP_NEG || v->op == CPS_OP_ABS || v->op == CPS_OP_SIGN || v->op == CPS_OP_RELU ||
                 v->op == CPS_OP_SQUARE)) {
-        integer(g, k);
+        cps_rg_int_unary(g, k);
         return;
     }
     const char *a = cps_rg_read(g, v->in[0], x->cls);
     if (v->op == CPS_OP_NEG || v->op == CPS_OP_RELU) {
-        charge(g, x->cls, CPS_DVE, scalar_pass(g, dtype_read(g, v->in[0]), x->dtype));
-        give(g, k, v->op == CPS_OP_NEG ? cps_arena_printf(g->a, "%s * -1.0", a) : cps_arena_printf(g->a, "maximum(%s, 0.0)", a), "");
+        cps_rg_charge(g, x->cls, CPS_DVE, cps_rg_scalar_pass(g, cps_rg_dtype_read(g, v->in[0]), x->dtype));
+        cps_rg_give(g, k, v->op == CPS_OP_NEG ? cps_arena_printf(g->a, "%s * -1.0", a) : cps_arena_printf(g->a, "maximum(%s, 0.0)", a), "");
         return;
     }
     function(g, k);

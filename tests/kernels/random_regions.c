@@ -37,7 +37,7 @@ typedef struct gen {
     cps_diags *d;
     cps_module *m;
     cps_builder b;
-    cps_dtype real; /* of the graph */
+    cps_dtype real, small; /* of the graph */
     int rank;
     int64_t dim[4];
     item pool[POOL];
@@ -64,7 +64,7 @@ of_kind(gen *g, char kind, bool firm)
 {
     for (int tries = 0; tries < 60; tries++) {
         item *x = &g->pool[g->n > 6 && below(g, 2) ? g->n - 1 - (int)below(g, 5) : (int)below(g, (unsigned)g->n)];
-        char k = cps_dtype_is_float(x->t.dtype) ? 'F' : x->t.dtype == CPS_DT_BOOL ? 'B' : 'I';
+        char k = cps_dtype_is_float(x->t.dtype) ? 'F' : x->t.dtype == CPS_DT_BOOL ? 'B' : x->t.dtype == CPS_DT_I32 ? 'I' : 'S';
         if (k != kind || (firm && x->loose) || (k == 'F' && x->t.dtype != g->real))
             continue;
         x->used = true;
@@ -110,7 +110,7 @@ floats(gen *g)
     static const cps_op two[] = {CPS_OP_ADD, CPS_OP_SUB, CPS_OP_MUL, CPS_OP_MAX, CPS_OP_MIN};
     static const cps_op one[] = {CPS_OP_NEG, CPS_OP_ABS, CPS_OP_RELU, CPS_OP_SQUARE};
     static const cps_op function[] = {CPS_OP_TANH, CPS_OP_SIGMOID, CPS_OP_GELU, CPS_OP_SILU, CPS_OP_ERF,
-                                      CPS_OP_SOFTPLUS, CPS_OP_GELU_TANH, CPS_OP_SWISH, CPS_OP_MISH};
+                                      CPS_OP_SOFTPLUS, CPS_OP_GELU_TANH, CPS_OP_SWISH, CPS_OP_MISH, CPS_OP_ARCTAN};
     static const cps_op whole[] = {CPS_OP_FLOOR, CPS_OP_CEIL, CPS_OP_ROUND, CPS_OP_SIGN};
     cps_builder *b = &g->b;
     bool narrow = g->real != CPS_DT_FP32; // rounded on the way through memory
@@ -152,7 +152,17 @@ floats(gen *g)
             keep(g, cps_b_binary(b, CPS_OP_DIV, e, s), true);
         }
         break;
-    case 10: // a power of what is positive
+    case 10: // a remainder, which jumps
+        if (below(g, 2)) {
+            if ((x = of_kind(g, 'F', true))) {
+                cps_val by = number(g, g->real, below(g, 2) ? -1.5 : 2.0);
+                cps_val v = 0;
+                cps_b_node(b, CPS_OP_MOD, 2, (cps_val[]){x->v, by}, 1, (cps_attr[]){cps_a_bool("fmod", below(g, 2))}, &v);
+                keep(g, v, true);
+            }
+            break;
+        }
+        // a power of what is positive
         if ((x = of_kind(g, 'F', false)) && (y = of_kind(g, 'F', false))) {
             cps_val s = cps_b_unary(b, CPS_OP_SIGMOID, x->v);
             keep(g, cps_b_binary(b, CPS_OP_POW, s, below(g, 2) ? number(g, g->real, 3.0) : cps_b_unary(b, CPS_OP_TANH, y->v)), true);
@@ -202,8 +212,8 @@ truths(gen *g)
 static void
 integers(gen *g)
 {
-    static const cps_op two[] = {CPS_OP_ADD, CPS_OP_SUB, CPS_OP_MUL, CPS_OP_MAX, CPS_OP_MIN, CPS_OP_AND, CPS_OP_OR};
-    static const cps_op one[] = {CPS_OP_NEG, CPS_OP_ABS, CPS_OP_RELU, CPS_OP_SIGN, CPS_OP_SQUARE};
+    static const cps_op two[] = {CPS_OP_ADD, CPS_OP_SUB, CPS_OP_MUL, CPS_OP_MAX, CPS_OP_MIN, CPS_OP_AND, CPS_OP_OR, CPS_OP_XOR};
+    static const cps_op one[] = {CPS_OP_NEG, CPS_OP_ABS, CPS_OP_RELU, CPS_OP_SIGN, CPS_OP_SQUARE, CPS_OP_NOT};
     item *x = of_kind(g, 'I', false), *y = of_kind(g, 'I', false), *c;
     cps_builder *b = &g->b;
     if (!x || !y)
@@ -225,6 +235,62 @@ integers(gen *g)
     }
 }
 
+// What is not 0: a quotient of it is defined.
+static cps_val
+odd(gen *g, cps_dtype t, cps_val v)
+{
+    return cps_b_binary(&g->b, CPS_OP_OR, v, number(g, t, 1));
+}
+
+static void
+quotients(gen *g)
+{
+    static const double by[] = {1, 2, 3, -5, 64, 1000, -1, 7};
+    char kind = below(g, 2) ? 'I' : 'S';
+    item *x = of_kind(g, kind, false), *y = of_kind(g, kind, false);
+    if (!x || !y || x->t.dtype != y->t.dtype)
+        return;
+    double n = by[below(g, cps_countof(by))];
+    bool sign = cps_dtypes[x->t.dtype].kind == 'S' && cps_dtype_bytes(x->t.dtype) > 1;
+    cps_val d = below(g, 2) ? odd(g, x->t.dtype, y->v) : number(g, x->t.dtype, sign ? n : fmin(fabs(n), 100)), v = 0;
+    if (below(g, 2))
+        v = cps_b_binary(&g->b, CPS_OP_DIV, x->v, d);
+    else
+        cps_b_node(&g->b, CPS_OP_MOD, 2, (cps_val[]){x->v, d}, 1, (cps_attr[]){cps_a_bool("fmod", below(g, 2))}, &v);
+    keep(g, v, false);
+}
+
+// Of 8 and 16 bits, which wrap.
+static void
+shorts(gen *g)
+{
+    static const cps_op two[] = {CPS_OP_ADD, CPS_OP_SUB, CPS_OP_MUL, CPS_OP_MAX, CPS_OP_MIN, CPS_OP_AND, CPS_OP_OR, CPS_OP_XOR};
+    static const cps_op order[] = {CPS_OP_LT, CPS_OP_LE, CPS_OP_GT, CPS_OP_GE, CPS_OP_EQ, CPS_OP_NE};
+    static const cps_op one[] = {CPS_OP_NEG, CPS_OP_ABS, CPS_OP_RELU, CPS_OP_SIGN, CPS_OP_SQUARE, CPS_OP_NOT};
+    item *x = of_kind(g, 'S', false), *y = of_kind(g, 'S', false), *c;
+    cps_builder *b = &g->b;
+    if (!x || !y || x->t.dtype != y->t.dtype)
+        return;
+    switch (below(g, 6)) {
+    case 0:
+    case 1:
+        keep(g, cps_b_binary(b, two[below(g, cps_countof(two))], x->v, below(g, 3) ? y->v : number(g, x->t.dtype, below(g, 100))), false);
+        break;
+    case 2:
+        keep(g, cps_b_unary(b, one[below(g, cps_countof(one))], x->v), false);
+        break;
+    case 3:
+        if ((c = of_kind(g, 'B', false)))
+            keep(g, cps_b_select(b, c->v, x->v, y->v), false);
+        break;
+    case 4:
+        keep(g, cps_b_binary(b, order[below(g, cps_countof(order))], x->v, y->v), false);
+        break;
+    default:
+        keep(g, cps_b_cast(b, x->v, below(g, 2) ? CPS_DT_I32 : CPS_DT_BOOL), false);
+    }
+}
+
 static void
 casts(gen *g)
 {
@@ -232,11 +298,37 @@ casts(gen *g)
     if (!x)
         return;
     bool truth = x->t.dtype == CPS_DT_BOOL;
+    if (below(g, 3) == 0) { // cut and held at the ends, or low bits
+        if (!(x = of_kind(g, below(g, 2) ? 'F' : 'I', true)))
+            return;
+        cps_val v = x->v;
+        if (below(g, 2) && cps_dtype_is_float(x->t.dtype))
+            v = cps_b_unary(&g->b, CPS_OP_ROUND, cps_b_binary(&g->b, CPS_OP_MUL, v, number(g, g->real, 64)));
+        keep(g, cps_b_cast(&g->b, v, g->small), false);
+        return;
+    }
     if (below(g, 3) == 0 && !truth && g->real == CPS_DT_FP32) { // there and back
         keep(g, cps_b_cast(&g->b, cps_b_cast(&g->b, x->v, CPS_DT_BF16), g->real), x->loose);
         return;
     }
     keep(g, cps_b_cast(&g->b, x->v, below(g, 2) ? CPS_DT_I32 : truth ? g->real : CPS_DT_BOOL), false);
+}
+
+// Along any axis, both ways; of integers forwards, in rows that the parts of a sum are exact for.
+static void
+running_sums(gen *g)
+{
+    bool real = g->real == CPS_DT_FP32 && below(g, 2); // sums of narrow ones grow, and so does their rounding
+    item *x = of_kind(g, real ? 'F' : 'I', true);
+    cps_val v = 0;
+    if (!x || x->t.rank < 1)
+        return;
+    int64_t axis = !real || below(g, 3) ? x->t.rank - 1 : (int)below(g, (unsigned)x->t.rank);
+    if (x->t.dim[axis] < 2 || (!real && x->t.dim[axis] > 8192))
+        return;
+    cps_b_node(&g->b, CPS_OP_CUMSUM, 1, &x->v, 3,
+               (cps_attr[]){cps_a_int("axis", axis), cps_a_bool("exclusive", below(g, 2)), cps_a_bool("reverse", real && below(g, 2))}, &v);
+    keep(g, v, real);
 }
 
 static void
@@ -264,10 +356,12 @@ make(gen *g, uint64_t seed, uint64_t index)
 {
     static const int64_t sizes[] = {1, 2, 3, 5, 7, 31, 64, 100, 128, 129, 130, 200, 257, 300};
     static const cps_dtype reals[] = {CPS_DT_FP32, CPS_DT_BF16, CPS_DT_FP16, CPS_DT_BF16};
+    static const cps_dtype smalls[] = {CPS_DT_I8, CPS_DT_U8, CPS_DT_I16, CPS_DT_U16};
     cps_rng_init(&g->r, seed, index);
     g->m = cps_module_new(g->a, "random");
     g->b = (cps_builder){.m = g->m, .f = cps_func_new(g->m, "main"), .d = g->d};
     g->real = reals[below(g, cps_countof(reals))];
+    g->small = smalls[below(g, cps_countof(smalls))];
     g->rank = 1 + (int)below(g, 4);
     int64_t total = 1;
     for (int i = 0; i < g->rank; i++) {
@@ -295,11 +389,13 @@ make(gen *g, uint64_t seed, uint64_t index)
     operand(g, g->real, below(g, all + 1));
     operand(g, CPS_DT_BOOL, below(g, 2) ? all : below(g, all + 1));
     operand(g, CPS_DT_I32, below(g, 2) ? all : below(g, all + 1));
+    operand(g, g->small, all);
+    operand(g, g->small, below(g, all + 1));
     if (g->large) // with pairs of integers, whose comparing takes the most tiles
         operand(g, CPS_DT_I32, all);
     int ops = (g->large ? 5 : 1) + (int)below(g, 12);
     for (int i = 0; i < ops && g->n < POOL - 2; i++) {
-        unsigned k = g->large && below(g, 3) == 0 ? 11 : below(g, 16);
+        unsigned k = g->large && below(g, 3) == 0 ? 11 : below(g, 20);
         if (k < 9)
             floats(g);
         else if (k < 11)
@@ -308,6 +404,12 @@ make(gen *g, uint64_t seed, uint64_t index)
             integers(g);
         else if (k < 14)
             casts(g);
+        else if (k < 16)
+            shorts(g);
+        else if (k < 17)
+            quotients(g);
+        else if (k < 18)
+            running_sums(g);
         else
             reduces(g);
     }
