@@ -23,8 +23,6 @@
 #include <stdlib.h>
 
 #define MAX_ROUND_TRIPS 4096 // tiles of rows that the loops of one region may unroll to
-#define LONG_ROW 8192
-#define FEW_ROWS 16
 #define SHORT_ROW 32
 #define FEW_LOOPS 64
 
@@ -212,7 +210,7 @@ add_cuts(group *g, const embed *e)
 static bool
 is_compact(const group *g)
 {
-    if (g->inner > LONG_ROW && g->total / g->inner < FEW_ROWS)
+    if (g->inner && cps_region_too_long(g->inner, g->total))
         return false;
     if (g->ncut < 3)
         return true;

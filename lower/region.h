@@ -14,6 +14,8 @@
 #define CPS_RG_OPERANDS 12
 #define CPS_RG_RESULTS 8
 #define CPS_RG_NODES 64
+#define CPS_RG_LONG_ROW 8192
+#define CPS_RG_FEW_ROWS 16
 #define CPS_RG_SCAN_ROW 8192 // elements of a row of integers that a scan sums exactly
 
 typedef enum cps_rvkind { CPS_RV_INPUT, CPS_RV_NUMBER, CPS_RV_NODE } cps_rvkind;
@@ -51,6 +53,13 @@ bool cps_region_write_out(cps_lower *l, cps_module *m, cps_func *f, unsigned *ch
 void cps_region_op(const cps_region *r, const char *name, cps_buf *out);
 /* `leaf NAME_tiles for NAME on TARGET { ... }`. */
 void cps_region_leaf(const cps_region *r, const char *name, const cps_target *t, cps_buf *out);
+
+/* Few very long rows, of which each lies on one partition, are none for a region. */
+static inline bool
+cps_region_too_long(int64_t row, int64_t total)
+{
+    return row > CPS_RG_LONG_ROW && total / row < CPS_RG_FEW_ROWS;
+}
 
 static inline unsigned
 cps_region_all(const cps_region *r)

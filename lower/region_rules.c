@@ -31,10 +31,12 @@ remainder_rule(cps_rw *w, const cps_node *n)
 static cps_val
 running_sum(cps_rw *w, cps_val x, int64_t axis, bool exclusive)
 {
+    const cps_type *t = cps_rw_new_type(w, x);
+    bool less = exclusive && cps_region_too_long(t->dim[axis], cps_type_count(t)); // the library's operator, and x taken off
     cps_val v = 0;
     cps_b_node(&w->b, CPS_OP_CUMSUM, 1, &x, 3,
-               (cps_attr[]){cps_a_int("axis", axis), cps_a_bool("exclusive", exclusive), cps_a_bool("reverse", false)}, &v);
-    return v;
+               (cps_attr[]){cps_a_int("axis", axis), cps_a_bool("exclusive", exclusive && !less), cps_a_bool("reverse", false)}, &v);
+    return less ? cps_b_binary(&w->b, CPS_OP_SUB, v, x) : v;
 }
 
 // Engines scan along a row, forwards: other axes are turned there and back, and from the end it is all less what comes before.
@@ -46,7 +48,8 @@ scan_rule(cps_rw *w, const cps_node *n)
     const cps_type *t = cps_rw_type(w, n->in[0]);
     int64_t axis = cps_attr_int(n->attr, n->nattr, "axis", 0), last = t->rank - 1, perm[CPS_MAX_RANK];
     bool exclusive = cps_attr_int(n->attr, n->nattr, "exclusive", 0), reverse = cps_attr_int(n->attr, n->nattr, "reverse", 0);
-    if (!cps_dtype_is_float(t->dtype) || (!reverse && axis == last))
+    bool as_it_is = !reverse && axis == last && !(exclusive && cps_region_too_long(t->dim[last], cps_type_count(t)));
+    if (!cps_dtype_is_float(t->dtype) || as_it_is)
         return false;
     cps_builder *b = &w->b;
     for (int i = 0; i <= last; i++)

@@ -104,8 +104,6 @@ cps_region_takes(const cps_func *f, const cps_node *n, const char **why)
     bool i32 = in == CPS_DT_I32, truth = in == CPS_DT_BOOL;
     switch (n->op) {
     case CPS_OP_CAST:
-        if (!takes_cast(in, out) && (cps_dtype_bytes(in) == 8 || cps_dtype_bytes(out) == 8))
-            *why = "engines have no 64-bit integers";
         return takes_cast(in, out);
     case CPS_OP_RESHAPE:
     case CPS_OP_BROADCAST:

@@ -86,6 +86,30 @@ for op, exact in (("log", math.log), ("reciprocal", lambda x: 1 / x)):
     by_value(op, WIDE, lambda t: f"  %q = const fp32[] [0.25]\n  %y = mul %x, %q : {t}\n",
              lambda x, y: abs(y - exact(x) / 4) <= 1e-6 * abs(exact(x) / 4) or (y == math.inf and exact(x) > 2**128))
 
+# Running sums: few long rows (the library's operator, the element taken off), both ways, along another axis, in tiles.
+sums = f"{TMP}/sums.cir"
+with open(sums, "w") as f:
+    f.write("""copse.graph 1
+module "sums"
+func @main {
+  input %a: fp32[2,50000]
+  input %b: bf16[130,3000]
+  input %c: fp32[70,33,40]
+  input %d: fp32[20,20000]
+  %e = cumsum %a {axis=1, exclusive=true, reverse=false} : fp32[2,50000]
+  %f = cumsum %b {axis=1, exclusive=true, reverse=true} : bf16[130,3000]
+  %g = cumsum %c {axis=1, exclusive=false, reverse=true} : fp32[70,33,40]
+  %h = cumsum %d {axis=1, exclusive=true, reverse=false} : fp32[20,20000]
+  output "e" %e
+  output "f" %f
+  output "g" %g
+  output "h" %h
+}
+""")
+for target in ("trn1", "trn2", "trn3"):
+    r = copse("run", sums, "--on", "sim", "--target", target, "--compare", "ref")
+    check(r.returncode == 0, f"running sums on {target}: {r.stderr.decode()}")
+
 # One load, one store: a chain of five at 0.8 of its roof or more.
 chain = f"{TMP}/chain.cir"
 with open(chain, "w") as f:
