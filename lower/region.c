@@ -54,6 +54,7 @@ typedef struct former {
     uint32_t stamp;
     CPS_VEC(group) all; // closed ones
     group g;            // the one that grows
+    bool closed;        // no call is opened
     bool plain;         // broadcasts stay what they are: they were put there to be kernels
     cps_arena *a;
 } former;
@@ -308,9 +309,11 @@ used_outside(const former *w, int32_t id, cps_val v)
 static bool
 is_small_enough(const former *w)
 {
-    int operands = 0, results = 0;
+    int operands = 0, results = 0, nodes = 0;
     double x;
-    if (w->g.node.n > CPS_RG_NODES)
+    for (uint32_t i = 0; i < w->g.node.n; i++)
+        nodes += CPS_MAX(1, cps_region_opens(w->f, node_at(w, w->g.node.data[i])));
+    if (nodes > CPS_RG_NODES)
         return false;
     struct {
         cps_val v;
@@ -354,14 +357,15 @@ try_add(former *w, uint32_t i, const embed *out)
     double x;
     embed e, in[3];
     group g = w->g;
-    if (w->of[i] != -1 || !cps_region_takes(w->f, n, NULL) || (w->plain && n->op == CPS_OP_BROADCAST))
+    if (w->of[i] != -1 || !cps_region_takes(w->f, n, NULL) || (w->plain && n->op == CPS_OP_BROADCAST) ||
+        (w->closed && n->op == CPS_OP_CALL))
         return false;
     const cps_type *t = type_of(w, n->out[0]);
     if (cps_ops[n->op].opclass == CPS_OC_REDUCE) {
         if (!reduced_at(w, n, &e, &inner) || (out && !embed_eq(out, &e)) || (g.inner && g.inner != inner))
             return false;
         g.inner = inner;
-    } else if (n->op == CPS_OP_CUMSUM) { // along whole rows
+    } else if (n->op == CPS_OP_CUMSUM || n->op == CPS_OP_CALL) { // along whole rows
         inner = t->dim[t->rank - 1];
         e = whole(g.total);
         if ((out && !embed_eq(out, &e)) || (g.inner && g.inner != inner))
@@ -456,6 +460,10 @@ is_worth_it(const former *w)
         const cps_node *n = node_at(w, w->g.node.data[i]);
         if (is_alias(n))
             continue;
+        if (n->op == CPS_OP_CALL) {
+            kernels++;
+            continue;
+        }
         if (!cps_map_takes(w->f, n))
             return true;
         const cps_node *from = cps_rw_def(&w->look, n->in[0]);
@@ -473,15 +481,57 @@ ascending(const void *a, const void *b)
 }
 
 static void
+mark(former *w, const group *g, int32_t as)
+{
+    for (uint32_t i = 0; i < g->node.n; i++)
+        w->of[g->node.data[i]] = as;
+}
+
+static bool
+holds_call(const former *w)
+{
+    for (uint32_t i = 0; i < w->g.node.n; i++)
+        if (node_at(w, w->g.node.data[i])->op == CPS_OP_CALL)
+            return true;
+    return false;
+}
+
+static cps_region *region_of(former *w, int32_t id);
+
+// The last group of `all` loads each row once: then a call in it costs what it costs outside, without its way through memory.
+static bool
+opens_well(former *w)
+{
+    return cps_region_is_whole(region_of(w, (int32_t)w->all.n - 1), w->l->o->target);
+}
+
+// False: the group held a call that is better left alone.
+static bool
 close_group(former *w)
 {
-    bool keep = is_worth_it(w);
-    for (uint32_t i = 0; i < w->g.node.n; i++)
-        w->of[w->g.node.data[i]] = keep ? (int32_t)w->all.n : -1;
+    bool keep = is_worth_it(w), opens = holds_call(w);
+    mark(w, &w->g, keep ? (int32_t)w->all.n : -1);
     if (!keep)
-        return;
+        return !opens;
     qsort(w->g.node.data, w->g.node.n, sizeof w->g.node.data[0], ascending);
     cps_vec_push(w->a, &w->all, w->g);
+    if (!opens || opens_well(w))
+        return true;
+    mark(w, &w->all.data[--w->all.n], -1);
+    return false;
+}
+
+// The group that grows from a node; true when it was left as it is, or there is none.
+static bool
+form_from(former *w, uint32_t i, int64_t total)
+{
+    w->g = (group){.total = total};
+    add_cut(&w->g, 1);
+    add_cut(&w->g, total);
+    if (!try_add(w, i, NULL))
+        return true;
+    grow(w);
+    return close_group(w);
 }
 
 static void
@@ -493,15 +543,11 @@ form(former *w)
             continue;
         bool reduces = cps_ops[n->op].opclass == CPS_OC_REDUCE;
         int64_t total = cps_type_count(type_of(w, reduces ? n->in[0] : n->out[0]));
-        w->g = (group){.total = total};
-        if (total < 1)
+        if (total < 1 || form_from(w, i, total))
             continue;
-        add_cut(&w->g, 1);
-        add_cut(&w->g, total);
-        if (!try_add(w, i, NULL))
-            continue;
-        grow(w);
-        close_group(w);
+        w->closed = true;
+        form_from(w, i, total);
+        w->closed = false;
     }
 }
 
@@ -552,8 +598,8 @@ spread_rows(group *g)
         add_cut(g, n / lanes);
 }
 
-static int
-add_number(cps_region *r, double x, cps_dtype t)
+int
+cps_region_add_number(cps_region *r, double x, cps_dtype t)
 {
     for (int k = 0; k < r->n; k++)
         if (r->v[k].kind == CPS_RV_NUMBER && r->v[k].dtype == t && r->v[k].number == x &&
@@ -611,11 +657,24 @@ region_of(former *w, int32_t id)
             if (made) {
                 v.in[k] = (int)*made - 1;
             } else if (is_number(w, n->in[k], &x)) {
-                v.in[k] = add_number(r, x, t);
+                v.in[k] = cps_region_add_number(r, x, t);
             } else {
                 operand_at(w, n, k, e, &in);
                 v.in[k] = add_operand(r, n->in[k], t, is_free ? (in.n || g->total == 1 ? 3 : 0) : mask_of(r, g, &in));
             }
+        }
+        if (n->op == CPS_OP_CALL) {
+            embed row = whole(g->total);
+            row.lo[0] = g->inner;
+            row.n = g->inner < g->total;
+            cps_opening o = {.dtype = v.dtype, .all = mask_of(r, g, e), .row = mask_of(r, g, &row)};
+            o.eps = cps_attr_float(n->attr, n->nattr, "eps", 1e-6);
+            int y = cps_region_open(r, n, v.in, &o);
+            r->v[y].val = n->out[0];
+            if (used_outside(w, id, n->out[0]))
+                r->v[y].slot = r->nresults++;
+            *cps_map_at(&at, n->out[0], NULL) = (uint64_t)y + 1;
+            continue;
         }
         if (n->op == CPS_OP_RESHAPE) { // the same elements
             *cps_map_at(&at, n->out[0], NULL) = (uint64_t)v.in[0] + 1;
@@ -688,11 +747,11 @@ put_reason(const former *w, int32_t id, cps_buf *b)
     int count = 0;
     for (uint32_t i = 0; i < g->node.n; i++) {
         const cps_node *n = node_at(w, g->node.data[i]);
-        const char *name = cps_ops[n->op].name;
+        const char *name = n->op == CPS_OP_CALL ? n->callee : cps_ops[n->op].name;
         if (is_alias(n))
             continue;
         cps_buf_printf(&names, "%s%s", count++ ? " " : "", name);
-        if (named[n->op] || cps_map_takes(w->f, n))
+        if (named[n->op] || n->op == CPS_OP_CALL || cps_map_takes(w->f, n))
             continue;
         named[n->op] = true;
         cps_buf_printf(&lacking, "%s%s", lacking.n ? " " : "", name);
@@ -776,7 +835,7 @@ emit(cps_rw *w, const made *x)
             in[v->slot] = cps_rw_reshape(w, cps_rw_new(w, v->val), r->naxes, dim);
         else if (v->kind == CPS_RV_NODE && v->slot >= 0)
             type[v->slot] = cps_type_make(v->dtype, r->naxes, dim);
-        if (v->kind == CPS_RV_NODE && nfrom < CPS_RG_NODES)
+        if (v->kind == CPS_RV_NODE && v->val && nfrom < CPS_RG_NODES)
             from[nfrom++] = cps_rw_def(w, v->val);
     }
     w->b.from = cps_rw_from(w, nfrom, from);
@@ -785,7 +844,7 @@ emit(cps_rw *w, const made *x)
         return false;
     for (int k = 0; k < r->n; k++) {
         const cps_rvalue *v = &r->v[k];
-        if (v->kind != CPS_RV_NODE)
+        if (v->kind != CPS_RV_NODE || !v->val) // of a call's inside
             continue;
         const cps_type *t = cps_rw_type(w, v->val);
         if (v->slot >= 0) {

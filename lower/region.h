@@ -49,6 +49,22 @@ bool cps_region_ready(cps_lower *l, cps_module *m);
 /* What broadcasts in a way that no compact space has, and has no leaf of its own, meets its operands written out. */
 bool cps_region_write_out(cps_lower *l, cps_module *m, cps_func *f, unsigned *changes);
 
+/* A call that a region may hold as ops of its own: how many nodes, or 0 (region_open.c). */
+int cps_region_opens(const cps_func *f, const cps_node *n);
+
+/* Writes the nodes of the call, whose operands are values `in`; the one that is its result. */
+typedef struct cps_opening {
+    cps_dtype dtype;   // of the call
+    unsigned all, row; // axes of its result; those of a number for each row
+    double eps;
+} cps_opening;
+int cps_region_open(cps_region *r, const cps_node *n, const int *in, const cps_opening *o);
+/* The value of a number, made once. */
+int cps_region_add_number(cps_region *r, double x, cps_dtype t);
+
+/* Whether the leaf holds rows whole in SBUF (region_leaf.c). */
+bool cps_region_is_whole(const cps_region *r, const cps_target *t);
+
 /* `op NAME(...) -> ... { ... }`. */
 void cps_region_op(const cps_region *r, const char *name, cps_buf *out);
 /* `leaf NAME_tiles for NAME on TARGET { ... }`. */

@@ -766,13 +766,12 @@ shipped_name(const cps_target *t)
     return "trn2";
 }
 
-void
-cps_region_leaf(const cps_region *r, const char *name, const cps_target *t, cps_buf *out)
+// Everything that is chosen before a line is written.
+static cps_rgen *
+planned(const cps_region *r, const cps_target *t, cps_arena *a, cps_buf *out, int *width, int64_t *column, int64_t *fixed)
 {
-    cps_buf text = {0};
-    cps_arena *a = cps_arena_create();
     cps_rgen *g = cps_new(a, cps_rgen);
-    *g = (cps_rgen){.r = r, .t = t, .out = &text, .a = a, .indent = 4};
+    *g = (cps_rgen){.r = r, .t = t, .out = out, .a = a, .indent = 4};
     g->T = r->axis[r->naxes - 2];
     g->N = r->axis[r->naxes - 1];
     g->R = CPS_MIN(g->T, PARTITIONS);
@@ -781,9 +780,31 @@ cps_region_leaf(const cps_region *r, const char *name, const cps_target *t, cps_
     cps_rg_ranges(g);
     choose_dtypes(g);
     choose_inlined(g);
+    choose_layout(g, width, column, fixed);
+    return g;
+}
+
+bool
+cps_region_is_whole(const cps_region *r, const cps_target *t)
+{
+    cps_buf text = {0};
+    cps_arena *a = cps_arena_create();
     int width;
     int64_t column, fixed;
-    choose_layout(g, &width, &column, &fixed);
+    bool whole = planned(r, t, a, &text, &width, &column, &fixed)->whole;
+    cps_buf_fini(&text);
+    cps_arena_destroy(a);
+    return whole;
+}
+
+void
+cps_region_leaf(const cps_region *r, const char *name, const cps_target *t, cps_buf *out)
+{
+    cps_buf text = {0};
+    cps_arena *a = cps_arena_create();
+    int width;
+    int64_t column, fixed;
+    cps_rgen *g = planned(r, t, a, &text, &width, &column, &fixed);
     body(g);
     cps_buf_printf(out, "leaf %s_tiles for %s on %s {\n", name, name, shipped_name(t));
     if (g->whole) {

@@ -149,6 +149,8 @@ cps_region_takes(const cps_func *f, const cps_node *n, const char **why)
         return is_float(in);
     case CPS_OP_CUMSUM:
         return takes_scan(f, n, why);
+    case CPS_OP_CALL:
+        return cps_region_opens(f, n) > 0;
     case CPS_OP_SUM:
     case CPS_OP_MEAN:
     case CPS_OP_RMAX:
