@@ -518,6 +518,15 @@ divide(cps_rgen *g, int k)
         cps_rg_give(g, k, cps_arena_printf(g->a, "%s / %s", a, cps_rg_number(g, v->in[1])), "");
         return;
     }
+    if (!cps_rg_has_shape(g, v->in[1], x->cls) && x->cls == CPS_RG_FULL && g->t->act_copies && is_float(x->dtype) &&
+        g->v[g->v[v->in[1]].root].cls == CPS_RG_COL && !strchr(a, '(')) { // a number for each row: what DVE divides by, ACT may multiply by
+        double n = cps_rg_scalar_pass(g, cps_rg_dtype_read(g, v->in[0]), x->dtype);
+        cps_engine e = lighter(g, x->cls, CPS_DVE, n, CPS_ACT, 1);
+        cps_rg_line(g, "sbuf %sr[t, 1]: fp32 = 1.0 / %s;", cps_rg_name(g, k), cps_rg_read(g, v->in[1], CPS_RG_COL));
+        cps_rg_charge(g, x->cls, e, e == CPS_ACT ? 1 : n);
+        cps_rg_give(g, k, cps_arena_printf(g->a, "%s * %sr", a, cps_rg_name(g, k)), on(e));
+        return;
+    }
     // DVE's reciprocal takes eight passes but is one rounding off at most.
     cps_rg_charge(g, x->cls, CPS_DVE, cps_rg_has_shape(g, v->in[1], x->cls) ? 10 : 1);
     cps_rg_give(g, k, cps_arena_printf(g->a, "%s / %s", a, cps_rg_read(g, v->in[1], x->cls)), "");
@@ -829,8 +838,9 @@ start_with(cps_rgen *g, int k, int from)
         cps_rg_line(g, "let %s = %s;", cps_rg_name(g, k), w);
         return;
     }
-    cps_rg_charge(g, x->cls, CPS_DVE, y ? cps_rg_scalar_pass(g, y->dtype, x->dtype) : 0.5);
-    cps_rg_give(g, k, y ? cps_rg_read(g, from, x->cls) : text(g, g->r->v[from].number, x->dtype), "");
+    cps_engine e = y || g->t->sbuf_shared_port ? CPS_DVE : lighter(g, x->cls, CPS_DVE, 0.5, CPS_POOL, 1);
+    cps_rg_charge(g, x->cls, e, y ? cps_rg_scalar_pass(g, y->dtype, x->dtype) : e == CPS_DVE ? 0.5 : 1);
+    cps_rg_give(g, k, y ? cps_rg_read(g, from, x->cls) : text(g, g->r->v[from].number, x->dtype), on(e));
 }
 
 static void

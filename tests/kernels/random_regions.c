@@ -331,6 +331,26 @@ running_sums(gen *g)
     keep(g, v, real);
 }
 
+// A softmax and an RMS norm, which are raised to the library's operators and opened again where they stand beside others.
+static void
+norms(gen *g)
+{
+    cps_builder *b = &g->b;
+    item *x = of_kind(g, 'F', true);
+    if (!x || x->t.rank != g->rank || g->rank < 2 || x->t.dim[g->rank - 1] < 2)
+        return;
+    int64_t axis = g->rank - 1;
+    if (below(g, 2)) {
+        cps_val e = cps_b_unary(b, CPS_OP_EXP, cps_b_binary(b, CPS_OP_SUB, x->v, cps_b_reduce(b, CPS_OP_RMAX, x->v, 1, &axis, true)));
+        keep(g, cps_b_binary(b, CPS_OP_DIV, e, cps_b_reduce(b, CPS_OP_SUM, e, 1, &axis, true)), true);
+        return;
+    }
+    cps_val mean = cps_b_reduce(b, CPS_OP_MEAN, cps_b_unary(b, CPS_OP_SQUARE, x->v), 1, &axis, true);
+    cps_val root = cps_b_unary(b, CPS_OP_RSQRT, cps_b_binary(b, CPS_OP_ADD, mean, number(g, g->real, 0.125)));
+    cps_val gamma = cps_b_input(b, "gamma", cps_type_make(g->real, 1, &x->t.dim[axis]));
+    keep(g, cps_b_binary(b, CPS_OP_MUL, cps_b_binary(b, CPS_OP_MUL, x->v, root), gamma), true);
+}
+
 static void
 reduces(gen *g)
 {
@@ -393,6 +413,7 @@ make(gen *g, uint64_t seed, uint64_t index)
     operand(g, g->small, below(g, all + 1));
     if (g->large) // with pairs of integers, whose comparing takes the most tiles
         operand(g, CPS_DT_I32, all);
+    int normed = 0;
     int ops = (g->large ? 5 : 1) + (int)below(g, 12);
     for (int i = 0; i < ops && g->n < POOL - 2; i++) {
         unsigned k = g->large && below(g, 3) == 0 ? 11 : below(g, 20);
@@ -410,6 +431,8 @@ make(gen *g, uint64_t seed, uint64_t index)
             quotients(g);
         else if (k < 18)
             running_sums(g);
+        else if (k < 19 && !normed++)
+            norms(g);
         else
             reduces(g);
     }
