@@ -98,6 +98,16 @@ void cps_rg_charge(cps_rgen *g, cps_rgclass c, cps_engine e, double columns);
 double cps_rg_scalar_pass(const cps_rgen *g, cps_dtype in, cps_dtype out);
 double cps_rg_tensor_pass(cps_dtype a, cps_dtype b, cps_dtype out);
 
+/* Integers and truth values that fp32 holds, whatever their value. */
+bool cps_rg_is_short(cps_dtype t);
+
+/* ---- functions of several instructions (region_fn.c) ---- */
+
+void cps_rg_log(cps_rgen *g, int k);
+void cps_rg_sine(cps_rgen *g, int k); /* and cosine */
+void cps_rg_arctangent(cps_rgen *g, int k);
+void cps_rg_whole_number(cps_rgen *g, int k); /* floor, ceil, round */
+
 /* ---- integers (region_int.c) ---- */
 
 /* The tile `<k>g`: a number with the sign of a - b, both i32 tiles. */
