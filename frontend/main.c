@@ -116,7 +116,7 @@ keep_memory(void)
     mallopt(M_TOP_PAD, room);
 #ifdef MADV_HUGEPAGE
     // A little in pages of 4 KiB, which is all that a hit needs, and then whole huge ones at once.
-    const uintptr_t huge = 2 << 20, small = 256 << 10;
+    const uintptr_t huge = 2 << 20, small = 128 << 10;
     uintptr_t end = (uintptr_t)sbrk(0);
     if (end != (uintptr_t)-1)
         (void)sbrk((intptr_t)((end + small + huge - 1) / huge * huge - small - end));

@@ -40,7 +40,9 @@ int cps_dsl_lex_raw(CPS_DSL_YYSTYPE *v, CPS_DSL_YYLTYPE *at, void *scanner);
     n->head.span = yyloc
 /* Values that are larger than a name stand as pointers on the parser's stack, which is copied with every reduction. */
 #define BOX(cls, ...) boxed(p->arena, &(cps_ast_##cls){__VA_ARGS__}, sizeof(cps_ast_##cls))
-#define PUSH(list, x) cps_vec_push(p->arena, &(list), (x))
+/* Most lists have one or two members: room for two at first, where a vector takes eight. */
+#define PUSH(list, x)                                                                            \
+    ((list).n ? (void)0 : cps_vec_reserve(p->arena, &(list), 2), cps_vec_push(p->arena, &(list), (x)))
 #define MARKS(v) ((cps_ast_marks){(v).n, (v).data})
 #define NONAME ((cps_ast_name){0, NULL, CPS_NOSPAN})
 

@@ -164,7 +164,7 @@ add_block(cps_arena *a, size_t need)
         return;
     }
     a->top = new_block(CPS_MAX(a->next_size, need), a->top);
-    a->next_size = CPS_MIN(a->next_size * 2, largest_block);
+    a->next_size = CPS_MIN(a->next_size + a->next_size / 4, largest_block); // so little is left over
 }
 
 void *
@@ -304,7 +304,8 @@ cps_vec_grow(cps_arena *a, void *data, uint32_t n, uint32_t *cap, uint32_t want,
 {
     // `want` wraps to a small number only when a vector of 2^32 elements grows.
     cps_assert(want > *cap && n <= *cap);
-    uint64_t c = CPS_MAX((uint64_t)*cap * 2, (uint64_t)8);
+    // What is reserved has its size; what a push begins has room for some more.
+    uint64_t c = want == 1 ? 8 : (uint64_t)*cap * 2;
     c = CPS_MIN(CPS_MAX(c, (uint64_t)want), (uint64_t)UINT32_MAX);
     size_t bytes;
     if (__builtin_mul_overflow((size_t)c, elem, &bytes))
