@@ -41,8 +41,9 @@ enum { ALIGN = 16 };
 static const size_t first_block = 16u << 10;
 static const size_t largest_block = 2u << 20; // a huge page of x86-64
 static const size_t wide_vector = 256u << 10; // bytes from which a vector has a block of its own:
-static const size_t wide_room = 16;            // so many times what it takes then, but at most
-static const size_t wide_most = 64u << 20;     // this, or twice what it takes
+static const size_t wide_room = 4;             // so many times what it takes then, but at most this, or
+static const size_t wide_most = 64u << 20;     // twice what it takes; more room would mostly be memory that
+                                               // was used before, so others could have it
 
 typedef struct block {
     struct block *older;

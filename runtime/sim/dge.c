@@ -45,7 +45,8 @@ size_of(uint32_t bytes)
 static block *
 begin(cps_sim *s, unsigned sem, unsigned inc, unsigned owner)
 {
-    block *b = block_new(s, s->run_arena);
+    block *b = block_new(s, s->making ? s->making : s->run_arena);
+    cps_vec_reserve(b->arena, &b->items, 1);
     b->queue = (uint16_t)owner; // the implicit queue of this engine (load.c)
     b->semaphore = (uint8_t)sem;
     b->increment = (uint8_t)inc;

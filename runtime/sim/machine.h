@@ -275,6 +275,7 @@ struct block {
     uint8_t semaphore;
     uint8_t increment; /* in all */
     bool to_var, from_var;
+    bool adds; /* some item computes with what is at its destination */
     ring ring[DMA_RINGS];
     CPS_VEC(item) items;
     int64_t bytes;
@@ -497,7 +498,7 @@ typedef struct hbm_var {
     bool unwritten; /* the same of the path under proof */
     bool no_more;   /* nothing that is still to come on it writes: reads are compared, and not kept */
     cell *cells;
-    uint32_t ncells, granule;
+    uint32_t granule; /* bytes of one */
     cps_sim *home; /* whose memory it is: the first core of a pair that has it; NULL: its own */
     uint32_t at;   /* its index there */
     bool shared;   /* the other core of the pair has it too */
@@ -551,6 +552,7 @@ struct cps_sim {
     const cps_kbin *k;
     cps_diags *d; /* of the call under way */
     cps_arena *load_arena, *run_arena;
+    cps_arena *making; /* of the transfer at hand, while a proof looks at it; NULL: run_arena */
     cps_arena *clocks; /* of vector clocks, while a proof keeps them apart; NULL: run_arena */
     cps_sim_opts opts;
     uint16_t *offsets[MAX_OPNDS]; /* of indirect operands, a row of ROW_MAX for each group */

@@ -267,7 +267,8 @@ prove_submit(cps_sim *s, engine *e, const insn *i, block *b)
     block *all = watched(p) ? drift_transfer(p, b) : b;
     p->acts++;
     if (p->round == 0) {
-        cps_vec_push(s->run_arena, &p->submitted[b->queue], b);
+        if (b->queue < CPS_ENGINES)
+            cps_vec_push(s->run_arena, &p->submitted[b->queue], keep_block(p->shapes, b));
         for (unsigned r = 0; r < DMA_RINGS; r++)
             for (uint32_t k = 0; k < b->ring[r].writes.n; k++)
                 writes(p, &b->ring[r].writes.data[k]);
@@ -448,15 +449,18 @@ sequencer(prover *p, engine *e, insn *i)
         if (watched(p))
             drift_uses(p, e->id, 0, writes);
     } else if (i->sem->exec == exec_trigger) {
+        cps_arena_release(s->making, p->blocks);
         prove_submit(s, e, i, i->block);
     } else if (i->sem->exec == exec_indirect) {
+        cps_arena_release(s->making, p->blocks);
         if (!dge_rows(s, e, i))
             undecided(p, i, "an address that is not known");
     } else if (i->sem->exec == exec_direct2d || i->sem->exec == exec_dma_transpose) {
+        cps_arena_release(s->making, p->blocks);
         if (!dge_static(s, e, i))
             undecided(p, i, "an address that is not known");
         else if (p->round > 0) // on the engine's own queue
-            prove_submit(s, e, i, p->submitted[e->id].data[p->transfers[e->id]]);
+            prove_submit(s, e, i, kept_block(p->shapes, p->submitted[e->id].data[p->transfers[e->id]], p->last || watched(p)));
         else if (!i->sem->exec(s, e, i))
             undecided(p, i, "an instruction that faults");
     } else if (i->sem->exec == exec_halt) {
@@ -633,7 +637,10 @@ follow(cps_sim *s, forks *f, cps_diags *quiet, bool skip, cps_proof *out)
     p->s = s;
     p->forks = f;
     p->nchains = s->nclock;
-    p->submitted = cps_arena_alloc(s->run_arena, sizeof *p->submitted * s->queues.n);
+    p->shapes = shapes_new(s->run_arena);
+    s->making = cps_arena_create();
+    (void)cps_arena_raw(s->making, 1); // or a release would give its memory back
+    p->blocks = cps_arena_mark(s->making);
     p->written = cps_new_array(s->run_arena, uint32_t, s->vars.n);
     p->loops = skip ? loops_new(s) : NULL;
     s->prover = p;
@@ -678,6 +685,8 @@ follow(cps_sim *s, forks *f, cps_diags *quiet, bool skip, cps_proof *out)
     out->turns_left_out = skip ? p->loops->left_out : 0;
     s->prover = NULL;
     s->clocks = NULL;
+    cps_arena_destroy(s->making);
+    s->making = NULL;
     cps_arena_destroy(p->clocks[0]);
     cps_arena_destroy(p->clocks[1]);
     if (out->races == CPS_PROOF_HOLDS && out->deadlock == CPS_PROOF_HOLDS)

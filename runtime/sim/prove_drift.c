@@ -396,7 +396,7 @@ swept_list(prover *p, const rectvec *in, const drift *d, bool write)
     }
     for (uint32_t k = 0; k < in->n && more; k++) {
         rect room;
-        cps_vec_push(p->s->run_arena, &out, *drift_swept(p, &in->data[k], d, write, &room));
+        cps_vec_push(p->s->making, &out, *drift_swept(p, &in->data[k], d, write, &room));
     }
     return more ? out : *in;
 }
@@ -405,10 +405,8 @@ block *
 drift_transfer(prover *p, block *b)
 {
     const loops *x = p->loops;
-    bool moves = moving(&x->from) | moving(&x->to), adds = false;
-    for (uint32_t k = 0; k < b->items.n; k++)
-        adds |= b->items.data[k].alu != CPS_DGE_COMPUTE_OP_NONE;
-    if (moves && adds && memcmp(x->from.by, x->to.by, sizeof x->from.by) != 0)
+    bool moves = moving(&x->from) | moving(&x->to);
+    if (moves && b->adds && memcmp(x->from.by, x->to.by, sizeof x->from.by) != 0)
         drift_spoil(p); // reads are of both sides
     for (unsigned r = 0; r < DMA_RINGS; r++) {
         for (uint32_t k = 0; k < b->ring[r].reads.n; k++)
@@ -425,7 +423,7 @@ drift_transfer(prover *p, block *b)
         all.ring[r].writes = swept_list(p, &b->ring[r].writes, &x->to, true);
         more |= all.ring[r].reads.data != b->ring[r].reads.data || all.ring[r].writes.data != b->ring[r].writes.data;
     }
-    block *swept = more ? cps_arena_alloc(p->s->run_arena, sizeof *swept) : NULL;
+    block *swept = more ? cps_arena_alloc(p->s->making, sizeof *swept) : NULL;
     if (more)
         *swept = all;
     return more ? swept : b;

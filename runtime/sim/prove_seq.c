@@ -185,17 +185,17 @@ dge_rows(cps_sim *s, engine *e, insn *i)
     if (by_dst || from.space != SP_HBM || !s->vars.data[from.var].quiet) // quiet: it races with nothing
         prove_approx(s);
     // Which DMA engine moves which row depends on the rows: all of them may move all.
-    block *b = block_new(s, s->run_arena);
+    block *b = block_new(s, s->making);
     b->queue = e->id;
     b->semaphore = (uint8_t)F(CPS_F_DMA_INDIRECT1D_semaphore);
     b->increment = (uint8_t)F(CPS_F_DMA_INDIRECT1D_sem_increment);
     for (unsigned k = 0; k < lists; k++) {
         prove_look(s, e, i, &list[k]);
         for (unsigned r = 0; r < (unsigned)s->t->dma_engines; r++)
-            cps_vec_push(s->run_arena, &b->ring[r].reads, list[k]);
+            cps_vec_push(b->arena, &b->ring[r].reads, list[k]);
     }
-    cps_vec_push(s->run_arena, &b->ring[0].reads, from);
-    cps_vec_push(s->run_arena, &b->ring[0].writes, to);
+    cps_vec_push(b->arena, &b->ring[0].reads, from);
+    cps_vec_push(b->arena, &b->ring[0].writes, to);
     prove_submit(s, e, i, b);
     cps_arena_destroy(b->scratch);
     return true;

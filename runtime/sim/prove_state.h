@@ -45,6 +45,27 @@ typedef struct psem {
     bool used;
 } psem;
 
+/* A transfer of the first round, kept for the others (prove_keep.c). */
+typedef struct kept_rect {
+    uint32_t shape, var;
+    int64_t base;
+} kept_rect;
+
+typedef struct kept {
+    uint16_t queue;
+    uint8_t semaphore, increment;
+    bool adds;
+    uint32_t reads[DMA_RINGS], writes[DMA_RINGS];
+    kept_rect at[]; /* ring after ring: what it reads, what it writes */
+} kept;
+
+typedef struct shapes shapes;
+
+shapes *shapes_new(cps_arena *a);
+kept *keep_block(shapes *x, const block *b);
+/* As it was, until the next one is asked for. */
+block *kept_block(shapes *x, const kept *k, bool footprints);
+
 struct prover {
     cps_sim *s;
     psem sem[SEMS];
@@ -63,7 +84,10 @@ struct prover {
     const insn *open_at;
     const char *open_live; /* the same of deadlock freedom alone */
     forks *forks;          /* the path that is followed */
-    CPS_VEC(block *) *submitted; /* per queue: in order, of the first round; the others do the same */
+    CPS_VEC(kept *) submitted[CPS_ENGINES]; /* to the engines' own queues: in order, of the first round; the others
+                                               do the same */
+    shapes *shapes;
+    cps_mark blocks; /* where cps_sim.making is empty */
     uint32_t *written;           /* per variable: the last act on this path that may write it, 0: none */
     uint32_t acts;               /* in this walk: transfers, and accesses of sequencers */
     cps_arena *clocks[2];        /* of this round and of the one before */

@@ -135,19 +135,10 @@ race_reset(cps_sim *s)
     s->psum_cells = cps_new_array(s->run_arena, cell, PSUM_CELLS);
     for (uint32_t i = 0; i < s->vars.n; i++) {
         hbm_var *v = &s->vars.data[i];
-        int64_t n = v->v->bytes;
-        if (v->home && s->peer) { // which has been reset before
-            const hbm_var *h = &v->home->vars.data[v->at];
-            v->granule = h->granule;
-            v->ncells = h->ncells;
-            v->cells = h->cells;
-            continue;
-        }
         v->granule = 1024;
-        while (n / v->granule > 32768)
+        while (v->v->bytes / v->granule > 32768)
             v->granule *= 2;
-        v->ncells = i == 0 ? 0 : (uint32_t)(n / v->granule + 1);
-        v->cells = cps_new_array(s->run_arena, cell, v->ncells);
+        v->cells = NULL;
     }
     s->vc_min = cps_new_array(s->run_arena, uint32_t, s->nclock);
     s->since_min = 0;
@@ -362,10 +353,22 @@ visit(cps_sim *s, cell *c, const rect *r, const who *w, cell_rec *me, bool share
     k->recs.data[me->id].refs++;
 }
 
+/* The cells of a variable; both cores of a pair have those of its home. They are made when they are needed:
+ * what is only read needs none. */
+static cell *
+cells_of(cps_sim *s, hbm_var *v)
+{
+    hbm_var *h = v->home && s->peer ? &v->home->vars.data[v->at] : v;
+    if (!h->cells)
+        h->cells = cps_new_array(s->race->arena, cell, h->v->bytes / h->granule + 1);
+    return h->cells;
+}
+
 /* One access of a variable on its way through the cells. */
 typedef struct hbm_look {
     cps_sim *s;
     const hbm_var *v;
+    cell *cells;
     const rect *r;
     const who *w;
     cell_rec me;
@@ -376,7 +379,7 @@ static void
 hbm_visit(hbm_look *x)
 {
     if (x->cell >= 0)
-        visit(x->s, &x->v->cells[x->cell], x->r, x->w, &x->me, x->v->shared);
+        visit(x->s, &x->cells[x->cell], x->r, x->w, &x->me, x->v->shared);
     x->me.parts = 0;
 }
 
@@ -411,7 +414,7 @@ access_cells(cps_sim *s, const rect *r, bool write, who *w)
 {
     s->race->scan++;
     if (r->space == SP_HBM) {
-        const hbm_var *v = &s->vars.data[r->var];
+        hbm_var *v = &s->vars.data[r->var];
         // before what is left out: nothing that this core does may race with it, but the other one may write
         if (s->log && v->shared && (write || !v->quiet))
             shared_note(s, r, write, w->by, r->var);
@@ -423,7 +426,7 @@ access_cells(cps_sim *s, const rect *r, bool write, who *w)
         who reads = *w; // nobody will come for whom it would have to be kept
         reads.look |= !write && v->no_more;
         reads.var = w->var = r->var;
-        hbm_look x = {s, v, &there, &reads, listed(w, write, 0), -1};
+        hbm_look x = {s, v, cells_of(s, v), &there, &reads, listed(w, write, 0), -1};
         hbm_cells(&x, 0, r->base);
         hbm_visit(&x);
         return;

@@ -353,6 +353,7 @@ add(cps_sim *s, block *b, const item *it, const insn *by)
     b->bytes += total;
     b->to_var |= it->to.addr < SB_BASE;
     b->from_var |= it->from.addr < SB_BASE;
+    b->adds |= it->alu != CPS_DGE_COMPUTE_OP_NONE;
     if (it->op == CPS_DESC_TRANSPOSE)
         return add_transpose(s, b, no, it, by);
     bool typed = it->op != CPS_DESC_COPY || it->from_dtype != it->to_dtype;
