@@ -38,6 +38,8 @@ typedef struct group {
     int64_t total, inner;   // elements; elements under a reduction, or 0
     int ncut;
     int64_t cut[CPS_MAX_RANK * 2]; // strides at which a pattern changes, ascending
+    int nslice;
+    int64_t slice[CPS_RG_OPERANDS][2]; // intervals that are read out of longer ones: of one axis each
 } group;
 
 typedef struct former {
@@ -148,6 +150,8 @@ operand_at(const former *w, const cps_node *n, int k, const embed *out, embed *t
         *to = *out;
         return true;
     case CPS_OC_SHAPE:
+        if (n->op == CPS_OP_SLICE) // of no space that the region has
+            return false;
         if (n->op == CPS_OP_RESHAPE) {
             *to = *out;
             return axes_of(t, to, lo, hi);
@@ -218,9 +222,24 @@ is_compact(const group *g)
     return g->total / g->cut[2] * cps_ceil_div(g->cut[2] / g->cut[1], 128) <= MAX_ROUND_TRIPS;
 }
 
+// An axis that is cut out of a longer one stays an axis, in rows that are long enough for a transfer.
+static bool
+add_slice(group *g, int64_t lo, int64_t hi)
+{
+    if (g->nslice == CPS_RG_OPERANDS || (lo == 1 && hi < SHORT_ROW) || !add_cut(g, lo) || !add_cut(g, hi))
+        return false;
+    g->slice[g->nslice][0] = lo;
+    g->slice[g->nslice++][1] = hi;
+    return true;
+}
+
 static bool
 cuts_fit(const group *g)
 {
+    for (int i = 0; i < g->ncut; i++)
+        for (int k = 0; k < g->nslice; k++)
+            if (g->slice[k][0] < g->cut[i] && g->cut[i] < g->slice[k][1])
+                return false;
     for (int i = 0; i < g->ncut; i++)
         if (g->inner && g->cut[i] > 1 && g->cut[i] < g->inner)
             return false;
@@ -239,7 +258,7 @@ node_at(const former *w, uint32_t i)
 static bool
 is_alias(const cps_node *n)
 {
-    return n->op == CPS_OP_RESHAPE || n->op == CPS_OP_BROADCAST;
+    return n->op == CPS_OP_RESHAPE || n->op == CPS_OP_BROADCAST || n->op == CPS_OP_SLICE;
 }
 
 // A number that is written into the text.
@@ -318,10 +337,12 @@ is_small_enough(const former *w)
     struct {
         cps_val v;
         embed at;
-    } seen[CPS_RG_OPERANDS];
+    } seen[CPS_RG_OPERANDS + 1] = {{0}};
     for (uint32_t i = 0; i < w->g.node.n; i++) {
         const cps_node *n = node_at(w, w->g.node.data[i]);
         results += !is_alias(n) && used_outside(w, GROWING, n->out[0]);
+        if (n->op == CPS_OP_SLICE && operands++ == CPS_RG_OPERANDS)
+            return false;
         for (int k = 0; k < n->nin; k++) {
             embed e;
             if (is_member(w, n->in[k]) || is_number(w, n->in[k], &x) ||
@@ -378,7 +399,12 @@ try_add(former *w, uint32_t i, const embed *out)
     }
     if (!axes_of(t, &e, lo, hi) || !add_cuts(&g, &e) || (inner && !add_cut(&g, inner)))
         return false;
-    for (int k = 0; k < n->nin; k++) {
+    if (n->op == CPS_OP_SLICE) {
+        int axis = cps_region_slice_axis(w->f, n);
+        if (is_member(w, n->in[0]) || !holds_dtype(w, n->in[0]) || !add_slice(&g, lo[axis], hi[axis]))
+            return false;
+    }
+    for (int k = 0; k < n->nin && n->op != CPS_OP_SLICE; k++) {
         if (!operand_at(w, n, k, &e, &in[k]) || !holds_dtype(w, n->in[k]))
             return false;
         if (is_number(w, n->in[k], &x))
@@ -458,6 +484,8 @@ is_worth_it(const former *w)
     int kernels = 0;
     for (uint32_t i = 0; i < w->g.node.n; i++) {
         const cps_node *n = node_at(w, w->g.node.data[i]);
+        if (n->op == CPS_OP_SLICE)
+            kernels++;
         if (is_alias(n))
             continue;
         if (n->op == CPS_OP_CALL) {
@@ -591,7 +619,7 @@ free_axes(const former *w, cps_region *r, const group *g)
 static void
 spread_rows(group *g)
 {
-    if (g->inner || g->ncut < 3 || g->ncut > CPS_RG_AXES)
+    if (g->inner || g->nslice || g->ncut < 3 || g->ncut > CPS_RG_AXES)
         return;
     int64_t n = g->cut[1], rows = g->cut[2] / n, lanes = largest_divisor(n, 128);
     if (rows < 64 && lanes > rows && n / lanes >= SHORT_ROW && g->total / n <= FEW_LOOPS)
@@ -613,10 +641,29 @@ static int
 add_operand(cps_region *r, cps_val v, cps_dtype t, unsigned mask)
 {
     for (int k = 0; k < r->n; k++)
-        if (r->v[k].kind == CPS_RV_INPUT && r->v[k].val == v && r->v[k].mask == mask)
+        if (r->v[k].kind == CPS_RV_INPUT && r->v[k].val == v && r->v[k].mask == mask && !r->v[k].cut)
             return k;
     r->v[r->n] = (cps_rvalue){
         .kind = CPS_RV_INPUT, .dtype = t, .val = v, .mask = mask, .slot = r->noperands++};
+    return r->n++;
+}
+
+// A slice's operand, read where the slice lies in it.
+static int
+add_slice_operand(former *w, cps_region *r, const group *g, const cps_node *n)
+{
+    int64_t lo[CPS_MAX_RANK], hi[CPS_MAX_RANK];
+    const cps_type *out = type_of(w, n->out[0]), *in = type_of(w, n->in[0]);
+    int axis = cps_region_slice_axis(w->f, n), place = 0;
+    axes_of(out, &w->at[n->out[0]], lo, hi);
+    while (g->cut[place + 1] != hi[axis])
+        place++;
+    int64_t unit = lo[axis] / g->cut[place]; // elements of the region's axis to one of the slice's
+    r->v[r->n] = (cps_rvalue){.kind = CPS_RV_INPUT, .dtype = in->dtype, .val = n->in[0], .slot = r->noperands++};
+    r->v[r->n].mask = mask_of(r, g, &w->at[n->out[0]]);
+    r->v[r->n].cut = r->naxes - place;
+    r->v[r->n].start = cps_node_attr(n, "start")->ints[axis] * unit;
+    r->v[r->n].extent = in->dim[axis] * unit;
     return r->n++;
 }
 
@@ -630,7 +677,7 @@ region_of(former *w, int32_t id)
     spread_rows(g);
     w->g = *g;
     r->reduces = g->inner > 0;
-    if (g->ncut <= 2 && !g->inner) {
+    if (g->ncut <= 2 && !g->inner && !g->nslice) {
         free_axes(w, r, g);
     } else {
         r->naxes = g->ncut - 1;
@@ -642,14 +689,14 @@ region_of(former *w, int32_t id)
             r->naxes = 2;
         }
     }
-    bool is_free = g->ncut <= 2 && !g->inner;
+    bool is_free = g->ncut <= 2 && !g->inner && !g->nslice;
     for (uint32_t i = 0; i < g->node.n; i++) {
         const cps_node *n = node_at(w, g->node.data[i]);
         const embed *e = &w->at[n->out[0]];
         cps_rvalue v = {.kind = CPS_RV_NODE, .op = (cps_op)n->op, .val = n->out[0], .nin = n->nin, .slot = -1};
         v.exclusive = n->op == CPS_OP_CUMSUM && cps_attr_int(n->attr, n->nattr, "exclusive", 0);
         v.dtype = type_of(w, n->out[0])->dtype;
-        for (int k = 0; k < n->nin; k++) {
+        for (int k = 0; k < n->nin && n->op != CPS_OP_SLICE; k++) {
             double x;
             embed in;
             uint64_t *made = cps_map_find(&at, n->in[k]);
@@ -674,6 +721,10 @@ region_of(former *w, int32_t id)
             if (used_outside(w, id, n->out[0]))
                 r->v[y].slot = r->nresults++;
             *cps_map_at(&at, n->out[0], NULL) = (uint64_t)y + 1;
+            continue;
+        }
+        if (n->op == CPS_OP_SLICE) {
+            *cps_map_at(&at, n->out[0], NULL) = (uint64_t)add_slice_operand(w, r, g, n) + 1;
             continue;
         }
         if (n->op == CPS_OP_RESHAPE) { // the same elements
@@ -830,7 +881,7 @@ emit(cps_rw *w, const made *x)
         const cps_rvalue *v = &r->v[k];
         int64_t dim[CPS_RG_AXES];
         for (int i = 0; i < r->naxes; i++)
-            dim[i] = v->mask >> i & 1 ? r->axis[i] : 1;
+            dim[i] = cps_region_extent(r, v, i);
         if (v->kind == CPS_RV_INPUT)
             in[v->slot] = cps_rw_reshape(w, cps_rw_new(w, v->val), r->naxes, dim);
         else if (v->kind == CPS_RV_NODE && v->slot >= 0)

@@ -28,6 +28,8 @@ typedef struct cps_rvalue {
     unsigned mask;   // axes it varies along: bit 0 is the outermost
     double number;   // NUMBER
     int nin, in[3];  // NODE: values before it
+    int cut;         // INPUT: the axis, counted from 1, that holds more in memory than is read; 0: none
+    int64_t start, extent; // INPUT that is cut: the first element along that axis, and all of them
     bool exclusive;  // CUMSUM: without the element itself
     int slot;        // INPUT: operand; NODE: result, or -1
 } cps_rvalue;
@@ -48,6 +50,9 @@ bool cps_region_takes(const cps_func *f, const cps_node *n, const char **why);
 bool cps_region_ready(cps_lower *l, cps_module *m);
 /* What broadcasts in a way that no compact space has, and has no leaf of its own, meets its operands written out. */
 bool cps_region_write_out(cps_lower *l, cps_module *m, cps_func *f, unsigned *changes);
+
+/* The one axis that a slice cuts, by steps of one, or -1: what a region reads where it lies. */
+int cps_region_slice_axis(const cps_func *f, const cps_node *n);
 
 /* A call that a region may hold as ops of its own: how many nodes, or 0 (region_open.c). */
 int cps_region_opens(const cps_func *f, const cps_node *n);
@@ -81,6 +86,12 @@ static inline unsigned
 cps_region_all(const cps_region *r)
 {
     return (1u << r->naxes) - 1;
+}
+/* Of the operand in memory, along axis i. */
+static inline int64_t
+cps_region_extent(const cps_region *r, const cps_rvalue *v, int i)
+{
+    return v->cut == i + 1 ? v->extent : v->mask >> i & 1 ? r->axis[i] : 1;
 }
 /* Elements along the axes of the mask. */
 static inline int64_t

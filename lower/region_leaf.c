@@ -323,13 +323,26 @@ size_of(const cps_rgen *g, int k)
 /* ---- loads and stores ---- */
 
 static void
-put_place(const cps_rgen *g, unsigned mask, cps_rgclass c, cps_buf *b)
+put_place(const cps_rgen *g, const cps_rvalue *v, cps_rgclass c, cps_buf *b)
 {
-    for (int i = 0; i + 2 < g->r->naxes; i++)
-        cps_buf_printf(b, mask >> i & 1 ? "i%d, " : "0, ", i);
+    unsigned mask = v->mask;
+    int n = g->r->naxes;
+    for (int i = 0; i + 2 < n; i++) {
+        cps_buf_printf(b, mask >> i & 1 ? "i%d" : "0", i);
+        cps_buf_printf(b, v->cut == i + 1 ? " + %" PRId64 ", " : ", ", v->start);
+    }
     bool cut = c == CPS_RG_FULL || (c == CPS_RG_ROW && !g->rows_first);
-    cps_buf_puts(b, mask & bit_t(g) ? "t, " : "0:1, ");
-    cps_buf_puts(b, !(mask & bit_n(g)) ? "0:1" : cut && !g->whole ? "c" : ":");
+    bool part = cut && !g->whole;
+    if (v->cut == n - 1)
+        cps_buf_printf(b, "ds(t.start + %" PRId64 ", t.size), ", v->start);
+    else
+        cps_buf_puts(b, mask & bit_t(g) ? "t, " : "0:1, ");
+    if (v->cut == n && part)
+        cps_buf_printf(b, "ds(c.start + %" PRId64 ", c.size)", v->start);
+    else if (v->cut == n)
+        cps_buf_printf(b, "%" PRId64 ":%" PRId64, v->start, v->start + g->N);
+    else
+        cps_buf_puts(b, !(mask & bit_n(g)) ? "0:1" : part ? "c" : ":");
 }
 
 static void
@@ -339,7 +352,7 @@ load(cps_rgen *g, int k)
     const cps_rgtile *x = &g->v[k];
     cps_buf b = {0};
     cps_buf_printf(&b, "x%d%s[", v->slot, v->dtype == CPS_DT_BOOL ? ".bits(u8)" : "");
-    put_place(g, v->mask, x->cls, &b);
+    put_place(g, v, x->cls, &b);
     cps_buf_putc(&b, ']');
     const char *name = cps_rg_name(g, k), *ext = cps_rg_extents(g, x->cls), *t = cps_dtype_name(x->dtype);
     bool all = !(v->mask & bit_t(g)) && g->T > 1;
@@ -378,7 +391,7 @@ store(cps_rgen *g, int k)
     if (!(v->mask & bit_t(g)) && g->T > 1)
         cps_buf_printf(&once, "%st.start == 0", once.n ? " && " : "");
     cps_buf_printf(&b, "y%d%s[", v->slot, v->dtype == CPS_DT_BOOL ? ".bits(u8)" : "");
-    put_place(g, v->mask, c, &b);
+    put_place(g, v, c, &b);
     bool cut = !(v->mask & bit_t(g)) && g->T > 1;
     cps_buf_printf(&b, "] <- %s%s;", src, cut ? "[0:1, :]" : "");
     if (once.n)

@@ -43,7 +43,7 @@ put_value(const cps_region *r, int k, cps_dtype as, cps_buf *out)
 {
     const cps_rvalue *v = &r->v[k];
     if (v->kind == CPS_RV_INPUT)
-        cps_buf_printf(out, "x%d", v->slot);
+        cps_buf_printf(out, "%c%d", v->cut ? 's' : 'x', v->slot);
     else if (v->kind == CPS_RV_NODE)
         cps_buf_printf(out, "v%d", k);
     else if (as == CPS_DT_BOOL)
@@ -55,10 +55,25 @@ put_value(const cps_region *r, int k, cps_dtype as, cps_buf *out)
 }
 
 static void
-put_extents(const cps_region *r, unsigned mask, cps_buf *out)
+put_extents(const cps_region *r, const cps_rvalue *v, cps_buf *out)
 {
     for (int i = 0; i < r->naxes; i++)
-        cps_buf_printf(out, "%s%" PRId64, i ? ", " : "", mask >> i & 1 ? r->axis[i] : 1);
+        cps_buf_printf(out, "%s%" PRId64, i ? ", " : "", cps_region_extent(r, v, i));
+}
+
+// What is read of an operand that holds more.
+static void
+put_slice(const cps_region *r, const cps_rvalue *v, cps_buf *out)
+{
+    cps_buf_printf(out, "    let s%d = x%d[", v->slot, v->slot);
+    for (int i = 0; i < r->naxes; i++) {
+        cps_buf_puts(out, i ? ", " : "");
+        if (v->cut == i + 1)
+            cps_buf_printf(out, "%" PRId64 ":%" PRId64, v->start, v->start + r->axis[i]);
+        else
+            cps_buf_puts(out, ":");
+    }
+    cps_buf_puts(out, "];\n");
 }
 
 static void
@@ -119,7 +134,7 @@ put_node(const cps_region *r, const cps_rvalue *v, cps_buf *out)
         cps_buf_printf(out, ", %s", cps_dtype_name(v->dtype));
     if (v->op == CPS_OP_BROADCAST) {
         cps_buf_puts(out, ", ");
-        put_extents(r, v->mask, out);
+        put_extents(r, v, out);
     }
     cps_buf_putc(out, ')');
 }
@@ -135,7 +150,7 @@ put_signature(const cps_region *r, cps_buf *out)
                 if (v->slot != s || v->kind != (pass ? CPS_RV_NODE : CPS_RV_INPUT))
                     continue;
                 cps_buf_printf(out, "%s%c%d[", done++ ? ", " : "", pass ? 'y' : 'x', s);
-                put_extents(r, v->mask, out);
+                put_extents(r, v, out);
                 cps_buf_printf(out, "]: %s", cps_dtype_name(v->dtype));
             }
         cps_buf_puts(out, pass ? "" : ") -> ");
@@ -150,6 +165,8 @@ cps_region_op(const cps_region *r, const char *name, cps_buf *out)
     cps_buf_puts(out, " {\n");
     for (int k = 0; k < r->n; k++) {
         const cps_rvalue *v = &r->v[k];
+        if (v->kind == CPS_RV_INPUT && v->cut)
+            put_slice(r, v, out);
         if (v->kind != CPS_RV_NODE)
             continue;
         cps_buf_printf(out, "    let v%d = ", k);

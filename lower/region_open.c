@@ -1,6 +1,8 @@
 /* Calls that a region may open: a softmax or a norm beside ops that go through memory to it otherwise. What the operator
  * computes is written in the region's own ops, as kernels/reference/norm.cps has it, in fp32 as its leaves have it.
  *
+ * Slices are read where they lie.
+ *
  * A call is opened only where rows lie whole in SBUF (region.c): in passes over longer rows a region computes again what the
  * library's leaf keeps. */
 #include "lower/region.h"
@@ -47,6 +49,22 @@ static const open_row rows[] = {
 };
 
 #define CASTS 4 // to fp32 and back
+
+int
+cps_region_slice_axis(const cps_func *f, const cps_node *n)
+{
+    const cps_type *in = &f->vals.data[n->in[0]].type, *out = &f->vals.data[n->out[0]].type;
+    const cps_attr *step = cps_node_attr(n, "step");
+    int axis = -1;
+    for (int i = 0; i < in->rank; i++) {
+        if (in->dim[i] == out->dim[i])
+            continue;
+        if (axis >= 0 || out->dim[i] < 2 || step->ints[i] != 1)
+            return -1;
+        axis = i;
+    }
+    return axis;
+}
 
 static const open_row *
 find(const cps_node *n)

@@ -103,6 +103,8 @@ cps_region_takes(const cps_func *f, const cps_node *n, const char **why)
     switch (n->op) {
     case CPS_OP_CAST:
         return takes_cast(in, out);
+    case CPS_OP_SLICE:
+        return (is_float(in) || cps_rg_is_short(in) || i32) && cps_region_slice_axis(f, n) >= 0;
     case CPS_OP_RESHAPE:
     case CPS_OP_BROADCAST:
     case CPS_OP_SELECT:

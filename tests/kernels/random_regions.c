@@ -331,6 +331,26 @@ running_sums(gen *g)
     keep(g, v, real);
 }
 
+// What is cut out of a longer operand along one axis.
+static void
+slices(gen *g)
+{
+    int64_t dim[4], start[4] = {0}, stop[4], step[4] = {1, 1, 1, 1};
+    char name[16];
+    int axis = (int)below(g, (unsigned)g->rank);
+    cps_dtype t = below(g, 3) ? g->real : below(g, 2) ? CPS_DT_I32 : g->small;
+    for (int i = 0; i < g->rank; i++)
+        dim[i] = stop[i] = below(g, 4) || i == axis ? g->dim[i] : 1;
+    start[axis] = (int64_t)below(g, 40);
+    stop[axis] += start[axis];
+    dim[axis] = stop[axis] + (int64_t)below(g, 20);
+    snprintf(name, sizeof name, "s%d", g->n);
+    cps_val x = cps_b_input(&g->b, cps_arena_strdup(g->a, name), cps_type_make(t, g->rank, dim));
+    keep(g, cps_b_slice(&g->b, x, start, stop, step), false);
+    if (below(g, 2) && start[axis]) // twice out of one
+        keep(g, cps_b_slice(&g->b, x, (int64_t[4]){0}, (stop[axis] -= start[axis], stop), step), false);
+}
+
 // A softmax and an RMS norm, which are raised to the library's operators and opened again where they stand beside others.
 static void
 norms(gen *g)
@@ -413,11 +433,13 @@ make(gen *g, uint64_t seed, uint64_t index)
     operand(g, g->small, below(g, all + 1));
     if (g->large) // with pairs of integers, whose comparing takes the most tiles
         operand(g, CPS_DT_I32, all);
-    int normed = 0;
+    int normed = 0, sliced = 0;
     int ops = (g->large ? 5 : 1) + (int)below(g, 12);
     for (int i = 0; i < ops && g->n < POOL - 2; i++) {
         unsigned k = g->large && below(g, 3) == 0 ? 11 : below(g, 20);
-        if (k < 9)
+        if (g->inputs + sliced < 12 && below(g, 8) == 0 && ++sliced)
+            slices(g);
+        else if (k < 9)
             floats(g);
         else if (k < 11)
             truths(g);
