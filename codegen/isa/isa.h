@@ -302,6 +302,11 @@ const char *cps_actset_name(unsigned set); /* NULL when unknown */
 const char *cps_actset_functions(unsigned set);
 int cps_actset_parse(const char *name);    /* -1 when unknown */
 
+/* The operator is a comparison; the one that means the same with its operands exchanged (itself when it
+ * is none). */
+bool cps_alu_compares(unsigned wire);
+unsigned cps_alu_mirrored(unsigned wire);
+
 /* Classes of ALU operators, as the shipped validator has them (alu.def). */
 typedef enum cps_alu_class {
     CPS_ALUC_NONE, CPS_ALUC_BOTH, CPS_ALUC_BITVEC, CPS_ALUC_CRC, CPS_ALUC_GENERAL,

@@ -62,6 +62,29 @@ cps_alu_parse(const char *s)
     return -1;
 }
 
+bool
+cps_alu_compares(unsigned op)
+{
+    return (op >= CPS_ALU_IS_EQ && op <= CPS_ALU_IS_LT) || op == CPS_ALU_IS_NE;
+}
+
+unsigned
+cps_alu_mirrored(unsigned op)
+{
+    switch (op) {
+    case CPS_ALU_IS_GT:
+        return CPS_ALU_IS_LT;
+    case CPS_ALU_IS_GE:
+        return CPS_ALU_IS_LE;
+    case CPS_ALU_IS_LT:
+        return CPS_ALU_IS_GT;
+    case CPS_ALU_IS_LE:
+        return CPS_ALU_IS_GE;
+    default:
+        return op;
+    }
+}
+
 cps_alu_class
 cps_alu_class_of(unsigned wire, cps_gen g)
 {

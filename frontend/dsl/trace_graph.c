@@ -194,29 +194,6 @@ is_num(const cps_xgraph *g, cps_xid i)
 }
 
 static bool
-compares(cps_alu op)
-{
-    return (op >= CPS_ALU_IS_EQ && op <= CPS_ALU_IS_LT) || op == CPS_ALU_IS_NE;
-}
-
-static cps_alu
-flipped(cps_alu op)
-{
-    switch (op) {
-    case CPS_ALU_IS_GT:
-        return CPS_ALU_IS_LT;
-    case CPS_ALU_IS_GE:
-        return CPS_ALU_IS_LE;
-    case CPS_ALU_IS_LT:
-        return CPS_ALU_IS_GT;
-    case CPS_ALU_IS_LE:
-        return CPS_ALU_IS_GE;
-    default:
-        return op;
-    }
-}
-
-static bool
 whole(const cps_xnode *n, int64_t *v)
 {
     if (n->kind != CPS_X_NUM || n->num != floor(n->num) || fabs(n->num) > 2147483647.0)
@@ -304,11 +281,11 @@ cps_x_alu(cps_xgraph *g, cps_alu op, cps_xid a, cps_xid b, cps_span at, cps_view
         x.sub = CPS_ALU_ADD;
         b = cps_x_num(g, -c->num, c->is_int, c->at);
     }
-    if (compares(op) && is_num(g, a)) {
+    if (cps_alu_compares(op) && is_num(g, a)) {
         cps_xid s = a;
         a = b;
         b = s;
-        x.sub = (uint16_t)flipped(op);
+        x.sub = (uint16_t)cps_alu_mirrored(op);
     }
     if ((i = fold_index(g, op, a, b, at)) != 0)
         return i;
@@ -385,7 +362,7 @@ cps_x_is_mask(const cps_xgraph *g, cps_xid i)
         return false;
     if (x->sub == CPS_ALU_LOGICAL_AND || x->sub == CPS_ALU_LOGICAL_OR)
         return cps_x_is_mask(g, x->a) && cps_x_is_mask(g, x->b);
-    return compares((cps_alu)x->sub);
+    return cps_alu_compares(x->sub);
 }
 
 // A comparison of row() and col() only.
@@ -393,7 +370,7 @@ static bool
 affine(const cps_xgraph *g, cps_xid i)
 {
     const cps_xnode *x = cps_x_at(g, i);
-    if (x->kind != CPS_X_ALU || !compares((cps_alu)x->sub))
+    if (x->kind != CPS_X_ALU || !cps_alu_compares(x->sub))
         return false;
     const cps_xnode *a = cps_x_at(g, x->a), *b = cps_x_at(g, x->b);
     return (a->kind == CPS_X_INDEX || a->kind == CPS_X_NUM) &&

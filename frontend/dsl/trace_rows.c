@@ -28,23 +28,6 @@ commutes(unsigned op)
     }
 }
 
-static unsigned
-swapped(unsigned op)
-{
-    switch (op) {
-    case CPS_ALU_IS_GT:
-        return CPS_ALU_IS_LT;
-    case CPS_ALU_IS_GE:
-        return CPS_ALU_IS_LE;
-    case CPS_ALU_IS_LT:
-        return CPS_ALU_IS_GT;
-    case CPS_ALU_IS_LE:
-        return CPS_ALU_IS_GE;
-    default:
-        return op;
-    }
-}
-
 static bool
 is_bits(unsigned op)
 {
@@ -133,7 +116,7 @@ take(const cps_xnode *n, int side)
 {
     split s = {.op = n->sub, .data = side ? n->b : n->a, .other = side ? n->a : n->b};
     if (side && !commutes(n->sub)) {
-        unsigned f = swapped(n->sub);
+        unsigned f = cps_alu_mirrored(n->sub);
         if (f != n->sub)
             s.op = f;
         else

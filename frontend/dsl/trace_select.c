@@ -9,29 +9,6 @@
 static const cps_engine on_dve[] = {CPS_DVE};
 static const cps_engine on_pool[] = {CPS_POOL};
 
-static bool
-compares(unsigned op)
-{
-    return (op >= CPS_ALU_IS_EQ && op <= CPS_ALU_IS_LT) || op == CPS_ALU_IS_NE;
-}
-
-static unsigned
-mirrored(unsigned op)
-{
-    switch (op) {
-    case CPS_ALU_IS_GT:
-        return CPS_ALU_IS_LT;
-    case CPS_ALU_IS_GE:
-        return CPS_ALU_IS_LE;
-    case CPS_ALU_IS_LT:
-        return CPS_ALU_IS_GT;
-    case CPS_ALU_IS_LE:
-        return CPS_ALU_IS_GE;
-    default:
-        return op;
-    }
-}
-
 static unsigned
 inverted(unsigned op)
 {
@@ -76,7 +53,7 @@ by_affine(cps_xcover *c, const cps_xnode *s)
     const cps_xnode *yes = cps_x_at(c->g, s->b), *no = cps_x_at(c->g, s->c);
     affine x, y;
 
-    if (m->kind != CPS_X_ALU || !compares(m->sub) || !read_affine(cps_x_at(c->g, m->a), &x) ||
+    if (m->kind != CPS_X_ALU || !cps_alu_compares(m->sub) || !read_affine(cps_x_at(c->g, m->a), &x) ||
         !read_affine(cps_x_at(c->g, m->b), &y))
         return;
     unsigned op = m->sub;
@@ -90,7 +67,7 @@ by_affine(cps_xcover *c, const cps_xnode *s)
         fill = s->b;
     }
     if (op == CPS_ALU_IS_LT || op == CPS_ALU_IS_LE) {
-        op = mirrored(op);
+        op = cps_alu_mirrored(op);
         d = (affine){-d.base, -d.channel, -d.col};
     }
     if (llabs(d.base) > INT32_MAX || llabs(d.channel) > INT32_MAX || llabs(d.col) > INT32_MAX)
@@ -120,7 +97,7 @@ read_bound(const cps_xcover *c, cps_xid i, bound *out)
 {
     const cps_xnode *m = cps_x_at(c->g, i);
 
-    if (m->kind != CPS_X_ALU || !compares(m->sub) || m->sub == CPS_ALU_IS_NE)
+    if (m->kind != CPS_X_ALU || !cps_alu_compares(m->sub) || m->sub == CPS_ALU_IS_NE)
         return false;
     for (int side = 0; side < 2; side++) {
         cps_xid ci = side ? m->b : m->a, x = side ? m->a : m->b;
@@ -129,7 +106,7 @@ read_bound(const cps_xcover *c, cps_xid i, bound *out)
             continue;
         if (o->kind != CPS_X_NUM && cps_x_elems(o) != 1)
             continue;
-        *out = (bound){.op = side ? mirrored(m->sub) : m->sub, .x = x, .base = col->base};
+        *out = (bound){.op = side ? cps_alu_mirrored(m->sub) : m->sub, .x = x, .base = col->base};
         return true;
     }
     return false;
