@@ -351,11 +351,25 @@ operand(prover *p, const engine *e, const insn *i, const opnd *o, bool write, bo
     race_access(p->s, all, write, i, e->vc, false);
 }
 
+/* Whether the operands are in memory. A run would end here; the proof says nothing of such kernels. */
+static bool
+in_memory(prover *p, engine *e, insn *i)
+{
+    cps_diags *said = p->s->d;
+    p->s->d = p->quiet;
+    bool ok = bind_operands(p->s, e, i);
+    p->s->d = said;
+    if (!ok) {
+        p->certain |= !p->open;
+        undecided(p, i, "an address that is no memory");
+    }
+    return ok;
+}
+
 /* The footprints of a datapath instruction, which may name registers. */
 static void
 data(prover *p, engine *e, insn *i)
 {
-    cps_sim *s = p->s;
     p->forks->works++;
     for (unsigned k = 0; k < i->nop; k++)
         if (i->op[k].group) {
@@ -376,7 +390,7 @@ data(prover *p, engine *e, insn *i)
     accessed(p, e);
     if (watched(p) && !i->placed)
         drift_operands(p, e, i);
-    if (!p->last || !bind_operands(s, e, i))
+    if (!p->last || !in_memory(p, e, i))
         return;
     e->count = p->pos[e->id];
     for (unsigned k = 0; k < i->nop; k++)
@@ -636,6 +650,7 @@ follow(cps_sim *s, forks *f, cps_diags *quiet, bool skip, cps_proof *out)
     prover *p = cps_new(s->run_arena, prover);
     p->s = s;
     p->forks = f;
+    p->quiet = quiet;
     p->nchains = s->nclock;
     p->shapes = shapes_new(s->run_arena);
     s->making = cps_arena_create();
@@ -692,7 +707,7 @@ follow(cps_sim *s, forks *f, cps_diags *quiet, bool skip, cps_proof *out)
     if (out->races == CPS_PROOF_HOLDS && out->deadlock == CPS_PROOF_HOLDS)
         return !skip || !p->loops->refuted;
     bool fails = out->races == CPS_PROOF_FAILS || out->deadlock == CPS_PROOF_FAILS;
-    return !skip || (!p->loops->met && !fails); // what fails is to be told
+    return !skip || p->certain || (!p->loops->met && !fails); // what fails is to be told
 }
 
 /* All runs that go one way at every branch. Whether there is one is not known where values from

@@ -81,6 +81,8 @@ struct prover {
     CPS_VEC(vclock) waits[CPS_ENGINES]; /* clocks after waiting, in order, of the last round */
     uint32_t nwaits[CPS_ENGINES];
     const char *open; /* why it stays undecided, or NULL */
+    bool certain;     /* it does whatever more is looked at: a run that comes there ends */
+    cps_diags *quiet; /* of what is undecided nothing is said */
     const insn *open_at;
     const char *open_live; /* the same of deadlock freedom alone */
     forks *forks;          /* the path that is followed */

@@ -31,7 +31,8 @@ verdict_of(made *m)
     verdict v = {prove(m, true), prove(m, false)};
     CHECK_INT(v.some.races, v.all.races);
     CHECK_INT(v.some.deadlock, v.all.deadlock);
-    CHECK(v.some.instructions == v.all.instructions);
+    bool stopped = v.all.why && !strcmp(v.all.why, "an address that is no memory"); // with other engines elsewhere
+    CHECK(stopped || v.some.instructions == v.all.instructions);
     CHECK_INT(v.all.turns_left_out, 0);
     kb_free(&m->b);
     return v;
@@ -80,7 +81,7 @@ test_one_turn(void)
     CHECK(HOLDS(two(N, moves(0, 128), still(128 * N)).some));
     CHECK_INT(two(N, moves(0, 128), still(128 * N)).some.turns_left_out, N - 3);
     // towards each other: they meet in turn 20, or pass each other
-    CHECK_INT(two(N, moves(0, 64), moves(64 * 40, -64)).some.races, CPS_PROOF_FAILS);
+    CHECK_INT(two(N, moves(64 * 10, 64), moves(64 * 50, -64)).some.races, CPS_PROOF_FAILS);
     CHECK(HOLDS(two(N, moves(0, 128), moves(64 + 128 * 60, -128)).some));
     // one behind the other, each where the other was a turn before: not in one turn
     v = two(N, moves(64, 64), moves(0, 64));
@@ -110,7 +111,7 @@ test_memory(void)
 static void
 test_bounds(void)
 {
-    // some turn is the first to leave the partition: it is walked, as all behind it
+    // some turn is the first to leave the partition: it is walked, and ends the proof as it would a run
     made m = begin();
     open_ o = loop(&m, 0, 0);
     work(&m, POOL, false, still(0), moves(0, 64), true);
@@ -118,7 +119,10 @@ test_bounds(void)
     barrier(&m);
     CHECK(kb_load(&m.b));
     cps_proof all = prove(&m, true), some = prove(&m, false);
-    CHECK_INT(all.races, some.races);
+    CHECK_INT(all.races, CPS_PROOF_OPEN);
+    CHECK_INT(some.races, CPS_PROOF_OPEN);
+    CHECK(all.why && !strcmp(all.why, "an address that is no memory") && some.why && !strcmp(some.why, all.why));
+    CHECK(all.engine == CPS_POOL && some.engine == CPS_POOL && all.index == some.index);
     CHECK(some.turns_left_out > 2000 && some.turns_left_out < 4096);
     kb_free(&m.b);
     // no number runs over: 2^26 turns would go through 2^32
@@ -191,7 +195,7 @@ test_nested(void)
     CHECK_INT(v.some.turns_left_out, 3 * (K - 3) + N - 3);
     CHECK_INT(nested(N, K, false, (place){0, 64, 1}, still(64 * (K - 1))).some.races, CPS_PROOF_FAILS);
     CHECK(HOLDS(nested(N, K, false, (place){0, 64, 1}, (place){64 * K, 64, 0}).some));
-    CHECK_INT(nested(N, K, false, (place){0, 64, 1}, (place){64 * 17, -64, 0}).some.races, CPS_PROOF_FAILS);
+    CHECK_INT(nested(N, K, false, (place){64 * 4, 64, 1}, (place){64 * 21, -64, 0}).some.races, CPS_PROOF_FAILS);
     // they meet in the outer loop's last turn and the inner one's last
     CHECK_INT(nested(N, K, true, (place){0, 64, 1}, still(64 * (N - 1))).some.races, CPS_PROOF_FAILS);
     CHECK(HOLDS(nested(N, K, true, (place){0, 64, 1}, still(64 * N)).some));
