@@ -23,7 +23,9 @@
  * is followed once more, turn by turn: nothing is told of a kernel that this would not tell. */
 #include "runtime/sim/prove_loop.h"
 
-enum { STEPS_MAX = 1 << 24 };
+/* Instructions that are walked, over all rounds; and waits, updates and transfers of a round, which take some
+ * 300 bytes each and what they touch. Causal attention over 16384 has 100,000. */
+enum { STEPS_MAX = 1 << 24, EVENTS_MAX = 1 << 20 };
 
 static void
 undecided(prover *p, const insn *i, const char *why)
@@ -32,6 +34,14 @@ undecided(prover *p, const insn *i, const char *why)
         p->open = why;
         p->open_at = i;
     }
+}
+
+/* A proof that follows more turns would be no shorter. */
+static void
+too_long(prover *p, const insn *i)
+{
+    p->certain |= !p->open;
+    undecided(p, i, "too many instructions to follow");
 }
 
 /* Some loop's turn is under watch. */
@@ -82,6 +92,7 @@ add_update(prover *p, unsigned sem, unsigned c, upd u, int64_t amount)
         if (!k->u.n)
             chain_begins(m, c);
         cps_vec_push(p->s->run_arena, &k->u, u);
+        p->events++;
     } else {
         upd *o = &k->u.data[k->now];
         o->vc = u.vc;
@@ -186,6 +197,7 @@ pass(prover *p, engine *e, const insn *i)
     uint32_t k = p->nwaits[id]++;
     if (p->round == 0) {
         cps_vec_push(p->s->run_arena, &p->waits[id], e->vc);
+        p->events++;
     } else {
         if (memcmp(p->waits[id].data[k], e->vc, sizeof(uint32_t) * p->s->nclock) != 0)
             p->changed = true;
@@ -267,6 +279,7 @@ prove_submit(cps_sim *s, engine *e, const insn *i, block *b)
     block *all = watched(p) ? drift_transfer(p, b) : b;
     p->acts++;
     if (p->round == 0) {
+        p->events++;
         if (b->queue < CPS_ENGINES)
             cps_vec_push(s->run_arena, &p->submitted[b->queue], keep_block(p->shapes, b));
         for (unsigned r = 0; r < DMA_RINGS; r++)
@@ -543,8 +556,8 @@ walk(prover *p)
                 moved = true;
                 e->pc++;
                 p->steps++;
-                if (p->steps - (p->loops ? p->loops->steps : 0) > STEPS_MAX)
-                    undecided(p, i, "too many instructions to follow");
+                if (p->steps - (p->loops ? p->loops->steps : 0) > STEPS_MAX || p->events > EVENTS_MAX)
+                    too_long(p, i);
                 pass(p, e, i);
                 if (watched(p))
                     drift_sync(p, e, i);

@@ -77,6 +77,7 @@ struct prover {
     uint32_t pos[CPS_ENGINES];
     uint64_t known[CPS_ENGINES]; /* registers with a known value */
     uint64_t steps;
+    uint32_t events; /* of the first round: waits, updates and transfers, which are kept for the others */
     uint32_t transfers[64];
     CPS_VEC(vclock) waits[CPS_ENGINES]; /* clocks after waiting, in order, of the last round */
     uint32_t nwaits[CPS_ENGINES];

@@ -368,6 +368,34 @@ test_carried(void)
     }
 }
 
+/* A counter that starts again after 3: no turn is like the next, so all are walked, as long as they are not too many. */
+static void
+test_wrapped(void)
+{
+    for (unsigned many = 0; many < 2; many++) {
+        made m = begin();
+        for (unsigned u = 0; u < UNITS; u++)
+            set(&m, u, CARRIED, 0);
+        open_ o = loop(&m, 0, 0);
+        work(&m, POOL, false, still(0), (place){0, 64, CARRIED}, true);
+        alu_all(&m, CPS_ALU_SUBTRACT, CARRIED + 1, CARRIED, false, 2);
+        alu_all(&m, CPS_ALU_MAX, CARRIED + 1, CARRIED + 1, false, 0);
+        alu_all(&m, CPS_ALU_MULT, CARRIED + 1, CARRIED + 1, false, 4);
+        alu_all(&m, CPS_ALU_ADD, CARRIED, CARRIED, false, 1);
+        alu_all(&m, CPS_ALU_SUBTRACT, CARRIED, CARRIED, true, CARRIED + 1);
+        again(&m, o, 0, -1, many ? 1 << 20 : 1000);
+        barrier(&m);
+        CHECK(kb_load(&m.b));
+        cps_proof v = prove(&m, false);
+        CHECK(v.turns_left_out < 10);
+        CHECK_INT(v.races, many ? CPS_PROOF_OPEN : CPS_PROOF_HOLDS);
+        CHECK_INT(v.deadlock, many ? CPS_PROOF_OPEN : CPS_PROOF_HOLDS);
+        CHECK(!many || !strcmp(v.why, "too many instructions to follow"));
+        CHECK(v.instructions < 1 << 23);
+        kb_free(&m.b);
+    }
+}
+
 static void
 test_random(unsigned n, uint64_t seed)
 {
@@ -408,6 +436,7 @@ main(int argc, char **argv)
     test_last_write();
     test_transfer_bounds();
     test_carried();
+    test_wrapped();
     test_random(argc > 1 ? (unsigned)atoi(argv[1]) : 600, argc > 2 ? strtoull(argv[2], NULL, 10) : 1);
     return CHECK_DONE();
 }
