@@ -15,6 +15,7 @@
  *
  * Only the order of nodes and the nodes of regions change. */
 #include "lower/region.h"
+#include "lower/region_embed.h"
 
 #include "ir/pass.h"
 #include "lower/map.h"
@@ -25,13 +26,6 @@
 #define MAX_ROUND_TRIPS 4096 // tiles of rows that the loops of one region may unroll to
 #define SHORT_ROW 32
 #define FEW_LOOPS 64
-
-/* Where the elements of a value lie in the iteration space: intervals [lo, hi) of strides, ascending
- * and not adjacent. A value that is whole is one interval [1, total). */
-typedef struct embed {
-    int n;
-    int64_t lo[CPS_MAX_RANK], hi[CPS_MAX_RANK];
-} embed;
 
 typedef struct group {
     CPS_VEC(uint32_t) node; // ascending once it is closed
@@ -51,7 +45,7 @@ typedef struct former {
     uint32_t *user;     // nodes
     bool *is_out;       // value is a result of the function
     int32_t *of;        // node -> group, or -1
-    embed *at;          // value -> where it lies, for results of members
+    cps_embed *at;          // value -> where it lies, for results of members
     uint32_t *seen;     // node -> stamp
     uint32_t stamp;
     CPS_VEC(group) all; // closed ones
@@ -65,56 +59,6 @@ enum { GROWING = INT32_MAX };
 
 /* ---- where values lie ---- */
 
-static embed
-whole(int64_t total)
-{
-    embed e = {.n = total > 1};
-    e.lo[0] = 1;
-    e.hi[0] = total;
-    return e;
-}
-
-static void
-cover(embed *e, int64_t lo, int64_t hi)
-{
-    if (lo == hi)
-        return;
-    if (e->n && e->hi[e->n - 1] == lo) {
-        e->hi[e->n - 1] = hi;
-        return;
-    }
-    e->lo[e->n] = lo;
-    e->hi[e->n++] = hi;
-}
-
-static bool
-embed_eq(const embed *a, const embed *b)
-{
-    return a->n == b->n && memcmp(a->lo, b->lo, (size_t)a->n * sizeof a->lo[0]) == 0 &&
-           memcmp(a->hi, b->hi, (size_t)a->n * sizeof a->hi[0]) == 0;
-}
-
-// The interval of each axis of the type; empty for axes of one element. False when the type does
-// not fill the embedding.
-static bool
-axes_of(const cps_type *t, const embed *e, int64_t *lo, int64_t *hi)
-{
-    int k = 0;
-    int64_t at = e->n ? e->lo[0] : 1;
-    for (int i = t->rank - 1; i >= 0; i--) {
-        lo[i] = hi[i] = at;
-        if (t->dim[i] == 1)
-            continue;
-        if (k < e->n && at == e->hi[k] && ++k < e->n)
-            at = e->lo[k];
-        if (k >= e->n || t->dim[i] > e->hi[k] / at || e->hi[k] % (at * t->dim[i]))
-            return false;
-        lo[i] = at;
-        hi[i] = at *= t->dim[i];
-    }
-    return e->n == 0 || (k == e->n - 1 && at == e->hi[k]);
-}
-
 static const cps_type *
 type_of(const former *w, cps_val v)
 {
@@ -123,28 +67,28 @@ type_of(const former *w, cps_val v)
 
 // NumPy's alignment: the operand has an axis of the result, or one element along it.
 static bool
-aligned(const cps_type *out, const embed *e, const cps_type *in, embed *to)
+aligned(const cps_type *out, const cps_embed *e, const cps_type *in, cps_embed *to)
 {
     int64_t lo[CPS_MAX_RANK], hi[CPS_MAX_RANK];
-    if (in->rank > out->rank || !axes_of(out, e, lo, hi))
+    if (in->rank > out->rank || !cps_embed_axes(out, e, lo, hi))
         return false;
-    *to = (embed){0};
+    *to = (cps_embed){0};
     for (int i = in->rank - 1; i >= 0; i--) {
         int o = i + out->rank - in->rank;
         if (in->dim[i] == out->dim[o])
-            cover(to, lo[o], hi[o]);
+            cps_embed_cover(to, lo[o], hi[o]);
     }
     return true;
 }
 
 static bool
-operand_at(const former *w, const cps_node *n, int k, const embed *out, embed *to)
+operand_at(const former *w, const cps_node *n, int k, const cps_embed *out, cps_embed *to)
 {
     const cps_type *t = type_of(w, n->in[k]);
     int64_t lo[CPS_MAX_RANK], hi[CPS_MAX_RANK];
     switch (cps_ops[n->op].opclass) {
     case CPS_OC_REDUCE:
-        *to = whole(w->g.total);
+        *to = cps_embed_whole(w->g.total);
         return cps_type_count(t) == w->g.total;
     case CPS_OC_UNARY:
         *to = *out;
@@ -154,7 +98,7 @@ operand_at(const former *w, const cps_node *n, int k, const embed *out, embed *t
             return false;
         if (n->op == CPS_OP_RESHAPE) {
             *to = *out;
-            return axes_of(t, to, lo, hi);
+            return cps_embed_axes(t, to, lo, hi);
         }
         return aligned(type_of(w, n->out[0]), out, t, to);
     default:
@@ -164,20 +108,20 @@ operand_at(const former *w, const cps_node *n, int k, const embed *out, embed *t
 
 // A reduction takes whole rows off; `inner` is their length.
 static bool
-reduced_at(const former *w, const cps_node *n, embed *to, int64_t *inner)
+reduced_at(const former *w, const cps_node *n, cps_embed *to, int64_t *inner)
 {
     const cps_attr *axes = cps_node_attr(n, "axes");
     const cps_type *t = type_of(w, n->in[0]);
     int64_t lo[CPS_MAX_RANK], hi[CPS_MAX_RANK];
-    embed all = whole(w->g.total), off = {0};
-    if (cps_type_count(t) != w->g.total || !axes_of(t, &all, lo, hi))
+    cps_embed all = cps_embed_whole(w->g.total), off = {0};
+    if (cps_type_count(t) != w->g.total || !cps_embed_axes(t, &all, lo, hi))
         return false;
-    *to = (embed){0};
+    *to = (cps_embed){0};
     for (int i = t->rank - 1; i >= 0; i--) {
         bool is = false;
         for (uint32_t q = 0; q < axes->n; q++)
             is = is || axes->ints[q] == i;
-        cover(is ? &off : to, lo[i], hi[i]);
+        cps_embed_cover(is ? &off : to, lo[i], hi[i]);
     }
     *inner = off.n == 1 && off.lo[0] == 1 ? off.hi[0] : 0;
     return *inner > 1;
@@ -202,7 +146,7 @@ add_cut(group *g, int64_t c)
 }
 
 static bool
-add_cuts(group *g, const embed *e)
+add_cuts(group *g, const cps_embed *e)
 {
     for (int i = 0; i < e->n; i++)
         if (!add_cut(g, e->lo[i]) || !add_cut(g, e->hi[i]))
@@ -336,7 +280,7 @@ is_small_enough(const former *w)
         return false;
     struct {
         cps_val v;
-        embed at;
+        cps_embed at;
     } seen[CPS_RG_OPERANDS + 1] = {{0}};
     for (uint32_t i = 0; i < w->g.node.n; i++) {
         const cps_node *n = node_at(w, w->g.node.data[i]);
@@ -344,12 +288,12 @@ is_small_enough(const former *w)
         if (n->op == CPS_OP_SLICE && operands++ == CPS_RG_OPERANDS)
             return false;
         for (int k = 0; k < n->nin; k++) {
-            embed e;
+            cps_embed e;
             if (is_member(w, n->in[k]) || is_number(w, n->in[k], &x) ||
                 !operand_at(w, n, k, &w->at[n->out[0]], &e))
                 continue;
             int q = 0;
-            while (q < operands && (seen[q].v != n->in[k] || !embed_eq(&seen[q].at, &e)))
+            while (q < operands && (seen[q].v != n->in[k] || !cps_embed_eq(&seen[q].at, &e)))
                 q++;
             if (q < operands)
                 continue;
@@ -371,33 +315,33 @@ holds_dtype(const former *w, cps_val v)
 
 // Adds the node when it fits; `out` says where its result lies, NULL: as its own type does.
 static bool
-try_add(former *w, uint32_t i, const embed *out)
+try_add(former *w, uint32_t i, const cps_embed *out)
 {
     const cps_node *n = node_at(w, i);
     int64_t lo[CPS_MAX_RANK], hi[CPS_MAX_RANK], inner = 0;
     double x;
-    embed e, in[3];
+    cps_embed e, in[3];
     group g = w->g;
     if (w->of[i] != -1 || !cps_region_takes(w->f, n, NULL) || (w->plain && n->op == CPS_OP_BROADCAST) ||
         (w->closed && n->op == CPS_OP_CALL))
         return false;
     const cps_type *t = type_of(w, n->out[0]);
     if (cps_ops[n->op].opclass == CPS_OC_REDUCE) {
-        if (!reduced_at(w, n, &e, &inner) || (out && !embed_eq(out, &e)) || (g.inner && g.inner != inner))
+        if (!reduced_at(w, n, &e, &inner) || (out && !cps_embed_eq(out, &e)) || (g.inner && g.inner != inner))
             return false;
         g.inner = inner;
     } else if (n->op == CPS_OP_CUMSUM || n->op == CPS_OP_CALL) { // along whole rows
         inner = t->dim[t->rank - 1];
-        e = whole(g.total);
-        if ((out && !embed_eq(out, &e)) || (g.inner && g.inner != inner))
+        e = cps_embed_whole(g.total);
+        if ((out && !cps_embed_eq(out, &e)) || (g.inner && g.inner != inner))
             return false;
         g.inner = inner;
     } else if (out) {
         e = *out;
     } else {
-        e = whole(g.total);
+        e = cps_embed_whole(g.total);
     }
-    if (!axes_of(t, &e, lo, hi) || !add_cuts(&g, &e) || (inner && !add_cut(&g, inner)))
+    if (!cps_embed_axes(t, &e, lo, hi) || !add_cuts(&g, &e) || (inner && !add_cut(&g, inner)))
         return false;
     if (n->op == CPS_OP_SLICE) {
         int axis = cps_region_slice_axis(w->f, n);
@@ -409,7 +353,7 @@ try_add(former *w, uint32_t i, const embed *out)
             return false;
         if (is_number(w, n->in[k], &x))
             continue;
-        if (is_member(w, n->in[k]) && !embed_eq(&w->at[n->in[k]], &in[k]))
+        if (is_member(w, n->in[k]) && !cps_embed_eq(&w->at[n->in[k]], &in[k]))
             return false;
         if (!add_cuts(&g, &in[k]))
             return false;
@@ -417,12 +361,12 @@ try_add(former *w, uint32_t i, const embed *out)
     // Members that read this result must see it where it lies.
     for (uint32_t u = w->first[n->out[0]]; u < w->first[n->out[0] + 1]; u++) {
         const cps_node *c = node_at(w, w->user[u]);
-        embed seen;
+        cps_embed seen;
         if (w->of[w->user[u]] != GROWING)
             continue;
         for (int k = 0; k < c->nin; k++)
             if (c->in[k] == n->out[0] &&
-                (!operand_at(w, c, k, &w->at[c->out[0]], &seen) || !embed_eq(&seen, &e)))
+                (!operand_at(w, c, k, &w->at[c->out[0]], &seen) || !cps_embed_eq(&seen, &e)))
                 return false;
     }
     if (!cuts_fit(&g))
@@ -449,7 +393,7 @@ grow(former *w)
         const cps_node *n = node_at(w, w->g.node.data[i]);
         for (int k = 0; k < n->nin; k++) {
             uint32_t def = w->f->vals.data[n->in[k]].def;
-            embed e;
+            cps_embed e;
             if (def && !is_number(w, n->in[k], &x) && operand_at(w, n, k, &w->at[n->out[0]], &e))
                 try_add(w, def - 1, &e);
         }
@@ -526,11 +470,35 @@ holds_call(const former *w)
 
 static cps_region *region_of(former *w, int32_t id);
 
-// The last group of `all` loads each row once: then a call in it costs what it costs outside, without its way through memory.
+// The last group of `all` with its calls against what is left of it and the calls beside.
 static bool
 opens_well(former *w)
 {
-    return cps_region_is_whole(region_of(w, (int32_t)w->all.n - 1), w->l->o->target);
+    int32_t id = (int32_t)w->all.n - 1, ncalls = 0;
+    group all = w->all.data[id], rest = all;
+    const cps_node *call[CPS_RG_NODES];
+    const cps_region *with = region_of(w, id);
+    bool ops = false;
+    rest.node.data = cps_new_array(w->a, uint32_t, all.node.n);
+    rest.node.n = 0;
+    rest.inner = 0;
+    for (uint32_t i = 0; i < all.node.n; i++) {
+        const cps_node *n = node_at(w, all.node.data[i]);
+        if (n->op == CPS_OP_CALL) {
+            call[ncalls++] = n;
+            w->of[all.node.data[i]] = -1;
+            continue;
+        }
+        rest.node.data[rest.node.n++] = all.node.data[i];
+        ops = ops || !is_alias(n);
+        if (cps_ops[n->op].opclass == CPS_OC_REDUCE || n->op == CPS_OP_CUMSUM)
+            rest.inner = all.inner;
+    }
+    w->all.data[id] = rest;
+    bool pays = cps_region_pays(w->l, w->f, with, ops ? region_of(w, id) : NULL, ncalls, call);
+    w->all.data[id] = all;
+    mark(w, &all, id);
+    return pays;
 }
 
 // False: the group held a call that is better left alone.
@@ -582,7 +550,7 @@ form(former *w)
 /* ---- a region out of a group ---- */
 
 static unsigned
-mask_of(const cps_region *r, const group *g, const embed *e)
+mask_of(const cps_region *r, const group *g, const cps_embed *e)
 {
     unsigned mask = 0;
     for (int i = 0; i + 1 < g->ncut; i++)
@@ -655,7 +623,7 @@ add_slice_operand(former *w, cps_region *r, const group *g, const cps_node *n)
     int64_t lo[CPS_MAX_RANK], hi[CPS_MAX_RANK];
     const cps_type *out = type_of(w, n->out[0]), *in = type_of(w, n->in[0]);
     int axis = cps_region_slice_axis(w->f, n), place = 0;
-    axes_of(out, &w->at[n->out[0]], lo, hi);
+    cps_embed_axes(out, &w->at[n->out[0]], lo, hi);
     while (g->cut[place + 1] != hi[axis])
         place++;
     int64_t unit = lo[axis] / g->cut[place]; // elements of the region's axis to one of the slice's
@@ -692,13 +660,13 @@ region_of(former *w, int32_t id)
     bool is_free = g->ncut <= 2 && !g->inner && !g->nslice;
     for (uint32_t i = 0; i < g->node.n; i++) {
         const cps_node *n = node_at(w, g->node.data[i]);
-        const embed *e = &w->at[n->out[0]];
+        const cps_embed *e = &w->at[n->out[0]];
         cps_rvalue v = {.kind = CPS_RV_NODE, .op = (cps_op)n->op, .val = n->out[0], .nin = n->nin, .slot = -1};
         v.exclusive = n->op == CPS_OP_CUMSUM && cps_attr_int(n->attr, n->nattr, "exclusive", 0);
         v.dtype = type_of(w, n->out[0])->dtype;
         for (int k = 0; k < n->nin && n->op != CPS_OP_SLICE; k++) {
             double x;
-            embed in;
+            cps_embed in;
             uint64_t *made = cps_map_find(&at, n->in[k]);
             cps_dtype t = type_of(w, n->in[k])->dtype;
             if (made) {
@@ -711,7 +679,7 @@ region_of(former *w, int32_t id)
             }
         }
         if (n->op == CPS_OP_CALL) {
-            embed row = whole(g->total);
+            cps_embed row = cps_embed_whole(g->total);
             row.lo[0] = g->inner;
             row.n = g->inner < g->total;
             cps_opening o = {.dtype = v.dtype, .all = mask_of(r, g, e), .row = mask_of(r, g, &row)};
@@ -955,7 +923,7 @@ function_regions(cps_lower *l, cps_module *m, cps_func *f, bool plain)
     w.look = (cps_rw){.m = m, .old = f};
     w.is_out = cps_new_array(w.a, bool, f->vals.n + 1);
     w.of = cps_new_array(w.a, int32_t, f->nodes.n + 1);
-    w.at = cps_new_array(w.a, embed, f->vals.n + 1);
+    w.at = cps_new_array(w.a, cps_embed, f->vals.n + 1);
     w.seen = cps_new_array(w.a, uint32_t, f->nodes.n + 1);
     index_users(&w);
     for (uint32_t i = 0; i < f->outputs.n; i++)

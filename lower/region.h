@@ -8,6 +8,7 @@
 #ifndef CPS_LOWER_REGION_H
 #define CPS_LOWER_REGION_H
 
+#include "lower/lower.h"
 #include "lower/pass.h"
 
 #define CPS_RG_AXES 4     // of the iteration space
@@ -67,8 +68,12 @@ int cps_region_open(cps_region *r, const cps_node *n, const int *in, const cps_o
 /* The value of a number, made once. */
 int cps_region_add_number(cps_region *r, double x, cps_dtype t);
 
-/* Whether the leaf holds rows whole in SBUF (region_leaf.c). */
-bool cps_region_is_whole(const cps_region *r, const cps_target *t);
+/* The cost terms of the leaf that is written for it, and whether that holds rows whole in SBUF, and then
+ * so tightly that loads and stores hardly run beside engines (region_leaf.c). */
+cps_costs cps_region_costs(const cps_region *r, const cps_target *t, bool *whole, bool *tight);
+/* Calls cost clearly less inside the region than outside it, beside what is left of it (NULL: nothing) (region_cost.c). */
+bool cps_region_pays(cps_lower *l, const cps_func *f, const cps_region *with, const cps_region *rest, int ncalls,
+                     const cps_node *const *call);
 
 /* `op NAME(...) -> ... { ... }`. */
 void cps_region_op(const cps_region *r, const char *name, cps_buf *out);

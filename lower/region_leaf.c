@@ -26,7 +26,9 @@
 // Slots of loads and of what is stored, in order of preference.
 static const struct {
     int loads, stores;
-} depths[] = {{6, 4}, {4, 3}, {3, 2}, {2, 2}};
+} depths[] = {{6, 4}, {4, 3}, {3, 2}, {2, 2}, {2, 1}};
+
+#define DEPTHS_OF_TILES 4 // of rows in tiles; whole rows have one more, which spares a pass for each reduction
 
 static const int widths[] = {2048, 1024, 512, 256, 128, 64, 32};
 
@@ -633,9 +635,10 @@ body(cps_rgen *g)
 /* ---- how much fits ---- */
 
 // Bytes that one column keeps alive while the loops run once: loads and stores in their slots, twice
-// the most that lives between them, steps inside an op included, so that engines may run ahead.
+// the most that lives between them, steps inside an op included, so that engines may run ahead; with the fewest slots only
+// as much as must be.
 static int64_t
-bytes_alive(const cps_rgen *g, const cps_rgtile *made)
+bytes_alive(const cps_rgen *g, const cps_rgtile *made, bool once)
 {
     const cps_region *r = g->r;
     int64_t loads = 0, stores = 0, live = 0, peak = 0;
@@ -666,7 +669,7 @@ bytes_alive(const cps_rgen *g, const cps_rgtile *made)
             if (last[q] == k && g->v[q].root == q && g->v[q].cls == CPS_RG_FULL && r->v[q].kind == CPS_RV_NODE)
                 live -= size_of(g, q);
     }
-    return loads + stores + 2 * peak;
+    return loads + stores + (g->store_slots > 1 || once ? 2 : 1) * peak;
 }
 
 // Bytes of a column with the slots as they are. Where loops run more than once, a tile's place is
@@ -681,8 +684,8 @@ bytes_per_column(const cps_rgen *g, int64_t *rows)
     body(try);
     cps_buf_fini(&text);
     *rows = try->row;
-    int64_t alive = bytes_alive(g, try->v);
     bool once = g->whole && g->T <= PARTITIONS && g->r->naxes == 2;
+    int64_t alive = bytes_alive(g, try->v, once);
     return once ? alive : CPS_MAX(alive, try->column);
 }
 
@@ -690,7 +693,7 @@ bytes_per_column(const cps_rgen *g, int64_t *rows)
 static bool
 choose_slots(cps_rgen *g, int64_t columns, int64_t room, int64_t *column, int64_t *fixed)
 {
-    for (size_t i = 0; i < cps_countof(depths); i++) {
+    for (size_t i = 0; i < (g->whole ? cps_countof(depths) : DEPTHS_OF_TILES); i++) {
         int64_t rows;
         g->slots = depths[i].loads;
         g->store_slots = depths[i].stores;
@@ -729,12 +732,13 @@ choose_layout(cps_rgen *g, int *width, int64_t *column, int64_t *fixed)
 
 /* ---- clauses ---- */
 
-static void
-put_cost(const cps_rgen *g, cps_buf *out)
+static cps_costs
+costs(const cps_rgen *g)
 {
     static const cps_engine who[] = {CPS_ACT, CPS_DVE, CPS_POOL};
     const cps_region *r = g->r;
-    double bytes = 0, tiles = (double)cps_ceil_div(g->T, PARTITIONS) * (double)g->N;
+    double tiles = (double)cps_ceil_div(g->T, PARTITIONS) * (double)g->N;
+    cps_costs c = {0};
     for (int i = 0; i + 2 < r->naxes; i++)
         tiles *= (double)r->axis[i];
     int levels = 0;
@@ -744,15 +748,25 @@ put_cost(const cps_rgen *g, cps_buf *out)
         const cps_rvalue *v = &r->v[k];
         double b = (double)cps_region_count(r, v->mask) * (double)cps_dtype_bytes(v->dtype);
         if (v->kind == CPS_RV_INPUT) // once a pass where rows do not stay
-            bytes += b * (r->reduces && !g->whole ? levels + 1 : 1);
+            c.hbm += b * (r->reduces && !g->whole ? levels + 1 : 1);
         else if (is_stored(r, k))
-            bytes += b;
+            c.hbm += b;
     }
+    for (size_t i = 0; i < cps_countof(who); i++)
+        c.cycles[who[i]] = g->count[who[i]] * tiles;
+    return c;
+}
+
+static void
+put_cost(const cps_rgen *g, cps_buf *out)
+{
+    static const cps_engine who[] = {CPS_ACT, CPS_DVE, CPS_POOL};
+    cps_costs c = costs(g);
     cps_buf_puts(out, "    cost ");
     for (size_t i = 0; i < cps_countof(who); i++)
-        if (g->count[who[i]] > 0)
-            cps_buf_printf(out, "%s: %.0f, ", cps_engine_name(who[i]), g->count[who[i]] * tiles);
-    cps_buf_printf(out, "hbm: %.0f;\n", bytes);
+        if (c.cycles[who[i]] > 0)
+            cps_buf_printf(out, "%s: %.0f, ", cps_engine_name(who[i]), c.cycles[who[i]]);
+    cps_buf_printf(out, "hbm: %.0f;\n", c.hbm);
 }
 
 static const char *
@@ -797,17 +811,21 @@ planned(const cps_region *r, const cps_target *t, cps_arena *a, cps_buf *out, in
     return g;
 }
 
-bool
-cps_region_is_whole(const cps_region *r, const cps_target *t)
+cps_costs
+cps_region_costs(const cps_region *r, const cps_target *t, bool *whole, bool *tight)
 {
     cps_buf text = {0};
     cps_arena *a = cps_arena_create();
     int width;
     int64_t column, fixed;
-    bool whole = planned(r, t, a, &text, &width, &column, &fixed)->whole;
+    cps_rgen *g = planned(r, t, a, &text, &width, &column, &fixed);
+    body(g);
+    cps_costs c = costs(g);
+    *whole = g->whole;
+    *tight = g->store_slots == 1;
     cps_buf_fini(&text);
     cps_arena_destroy(a);
-    return whole;
+    return c;
 }
 
 void
