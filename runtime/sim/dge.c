@@ -161,8 +161,8 @@ indices(cps_sim *s, engine *e, const insn *i, cps_field f, unsigned lanes, unsig
         opnd one = o;
         one.part = (uint8_t)(o.part + k % lanes);
         one.byte = o.byte + k / lanes * 4;
-        if (s->nstale && !one.psum)
-            mem_need(s, one.part, 1, one.byte, one.byte + 4, false);
+        if (s->nstale)
+            mem_need(s, one.psum, one.part, 1, one.byte, one.byte + 4, false);
         memcpy(&out[k], opnd_row(s, &one, 0), 4);
     }
     rect r = opnd_rect(&o);

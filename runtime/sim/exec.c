@@ -264,6 +264,8 @@ run_data(cps_sim *s, engine *e, insn *i)
     e->count++;
     if (s->opts.no_data)
         return true;
+    if (s->nstale)
+        mem_operands(s, i);
     bool races = s->opts.checks & CPS_CHECK_RACES;
     bool checked = s->opts.checks & (CPS_CHECK_RACES | CPS_CHECK_UNINIT);
     for (unsigned k = 0; checked && k < i->nop && i->sem->kind != SEM_OWN; k++) {
@@ -287,8 +289,6 @@ run_data(cps_sim *s, engine *e, insn *i)
             race_access(s, &r, false, i, e->vc, false);
     }
     s->unit = e;
-    if (s->nstale)
-        mem_operands(s, i);
     if (!i->sem->exec(s, e, i))
         return false;
     for (unsigned k = 0; k < i->nop && i->sem->kind == SEM_DATA; k++) {

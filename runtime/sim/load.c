@@ -134,8 +134,9 @@ note_reach(cps_sim *s, const insn *i)
     for (unsigned k = 0; k < i->nop; k++) {
         const opnd *o = &i->op[k];
         if (o->reg != 0xFF || o->group)
-            s->psum_used = true;
-        s->psum_used |= o->psum;
+            s->psum_reach = UINT32_MAX;
+        else if (o->psum)
+            s->psum_reach |= psum_blocks(o->byte + o->lo, o->byte + o->hi);
         if (o->reg != 0xFF || o->group)
             s->sbuf_hi = s->sbuf_bytes;
         else if (!o->psum && o->byte + o->hi > s->sbuf_hi)
@@ -291,7 +292,7 @@ cps_sim_load(cps_sim *s, const cps_kbin *k, cps_diags *d)
     load_drop(s);
     s->k = k;
     s->sbuf_hi = 0;
-    s->psum_used = false;
+    s->psum_reach = 0;
     cps_buf why = {0};
     bool ok = cps_kbin_check(k, &why);
     if (!ok)

@@ -547,6 +547,14 @@ typedef struct model {
     uint16_t rows; /* field with the number of partitions */
 } model;
 
+/* Blocks of a memory that still hold what the run before left (stale.c): a bit for each partition. */
+enum { STALE = 512 }; /* bytes of a block */
+typedef struct stale_map {
+    uint64_t (*lanes)[LANES / 64];
+    uint32_t hi; /* bytes of a partition that have blocks */
+} stale_map;
+_Static_assert(PSUM_BYTES / STALE == 32, "cps_sim.psum_reach has a bit for each block");
+
 struct cps_sim {
     const cps_target *t;
     const cps_kbin *k;
@@ -577,14 +585,11 @@ struct cps_sim {
     uint8_t *psum_fresh; /* a bit for two bytes: the next accumulation overwrites */
     uint32_t psum_open;  /* banks (bits) in which a flag may be set */
     uint32_t sbuf_hi;    /* bytes of a partition that the kernel can touch */
-    /* Blocks of SBUF that still hold what the run before left, and are filled with ones when something
-     * wants to know: a bit for each partition of a block, and the number of all. */
-    struct {
-        uint64_t lanes[LANES / 64];
-    } *stale;
-    uint32_t nstale;
-    bool psum_used;      /* it can touch PSUM */
-    bool psum_dirty;     /* PSUM does not hold ones everywhere */
+    stale_map stale[2];  /* of SBUF and of PSUM */
+    uint32_t nstale;     /* parts of blocks in both */
+    uint32_t psum_reach; /* blocks of PSUM (bits) that the kernel can touch */
+    uint32_t psum_dirty; /* those that may hold something else than ones and no marks */
+    bool marked;         /* a run has marked what it wrote */
     CPS_VEC(hbm_var) vars;
 
     engine eng[CPS_ENGINES];
@@ -663,13 +668,19 @@ bool opnd_in_memory(const cps_sim *s, const opnd *o);
 bool mem_create(cps_sim *s);
 bool mem_fit(cps_sim *s); /* SBUF as far as the loaded kernel reaches */
 void mem_reset(cps_sim *s);
-/* Bytes [lo, hi) of SBUF in `rows` partitions are to be read, or (whole) are all written before anything
- * reads them: they are as at the start of the run where nothing has written. */
-void mem_need(cps_sim *s, unsigned part, unsigned rows, int64_t lo, int64_t hi, bool whole);
-void mem_settle(cps_sim *s); /* all of it */
-/* Before an instruction of the datapath takes effect. */
-void mem_operands(cps_sim *s, const insn *i);
 void mem_destroy(cps_sim *s);
+
+/* ---- stale.c ---- */
+bool stale_fit(cps_sim *s);
+void stale_reset(cps_sim *s);
+/* Bytes [lo, hi) in `rows` partitions are to be read, or (whole) are all written before anything reads
+ * them: they are as at the start of the run where nothing has written. */
+void mem_need(cps_sim *s, bool psum, unsigned part, unsigned rows, int64_t lo, int64_t hi, bool whole);
+void mem_settle(cps_sim *s); /* all of both memories */
+/* Before an instruction of the datapath is checked and takes effect. */
+void mem_operands(cps_sim *s, const insn *i);
+/* Blocks of PSUM, a bit each, that the bytes [lo, hi) of a partition have a part in. */
+uint32_t psum_blocks(int64_t lo, int64_t hi);
 
 /* ---- pieces.c ---- */
 bool pieces_of(cps_sim *s, pieces *p, const opnd *out, const opnd *a, const opnd *b);
@@ -718,9 +729,9 @@ typedef struct dma_share {
 uint32_t ring_shares(const cps_sim *s, const item *it, int64_t fs, int64_t ts, dma_share *out, int64_t *descs);
 bool addr_resolve(const cps_sim *s, uint64_t addr, uint64_t len, space *sp, uint32_t *var,
                   int64_t *off);
-uint8_t *addr_bytes(cps_sim *s, uint64_t addr, uint64_t len, uint8_t **init);
-/* All of these bytes are about to be written; what else the transfer reads has been asked for. */
-void addr_written(cps_sim *s, uint64_t addr, uint64_t len);
+/* Where these bytes are, to be read; or (whole) to be written, all of them: what else the transfer reads has
+ * been asked for. */
+uint8_t *addr_bytes(cps_sim *s, uint64_t addr, uint64_t len, bool whole, uint8_t **init);
 bool addr_is_chip(uint64_t addr); /* SBUF or PSUM, not HBM */
 uint64_t addr_of_sb(int64_t off);
 void addr_layout(cps_sim *s);

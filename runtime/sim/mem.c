@@ -2,8 +2,8 @@
  * into contiguous elements (converted to fp32 where arithmetic wants that) and scattered back.
  *
  * Memory that nothing has written holds all ones (NaN in every float type), and a shadow byte
- * per byte says whether it was written since the run began. SBUF gets its ones block by block, when
- * something reads a block or writes a part of it. */
+ * per byte says whether it was written since the run began. Both come block by block, when something
+ * reads a block or writes a part of it (stale.c). */
 #include "runtime/sim/machine.h"
 
 #include <sys/mman.h>
@@ -384,8 +384,6 @@ slab(cps_sim *s, unsigned k, size_t bytes)
     return at;
 }
 
-enum { STALE = 512 }; /* bytes of a block of SBUF */
-
 bool
 mem_fit(cps_sim *s)
 {
@@ -394,11 +392,7 @@ mem_fit(cps_sim *s)
     s->sbuf_pitch = (uint32_t)cps_round_up(s->sbuf_hi, 64) + PITCH_PAD;
     s->sbuf = slab(s, SLAB_SBUF, LANES * (size_t)s->sbuf_pitch);
     s->sbuf_init = slab(s, SLAB_SBUF_INIT, LANES * (size_t)s->sbuf_pitch);
-    size_t blocks = cps_round_up(s->sbuf_hi, STALE) / STALE + 1;
-    free(s->stale);
-    s->stale = malloc(blocks * sizeof *s->stale);
-    s->nstale = 0;
-    return s->sbuf && s->sbuf_init && s->stale;
+    return s->sbuf && s->sbuf_init && stale_fit(s);
 }
 
 bool
@@ -414,7 +408,7 @@ mem_create(cps_sim *s)
     if (s->bare)
         return true;
     // calloc of large blocks maps zero pages: what a kernel never touches costs nothing
-    s->psum_dirty = true;
+    s->psum_dirty = UINT32_MAX;
     s->psum = slab(s, SLAB_PSUM, LANES * PSUM_PITCH);
     s->psum_init = slab(s, SLAB_PSUM_INIT, LANES * PSUM_PITCH);
     s->psum_fresh = calloc(LANES, PSUM_FRESH);
@@ -450,100 +444,14 @@ mem_create(cps_sim *s)
            pe->tag && pe->seed && pe->wcodes && pe->strips.at;
 }
 
-static void
-fill(cps_sim *s, uint32_t index, unsigned lane)
-{
-    uint32_t at = index * STALE, end = CPS_MIN(at + STALE, s->sbuf_hi);
-    memset(s->sbuf + (size_t)lane * s->sbuf_pitch + at, 0xFF, end - at);
-}
-
-/* The bits of partitions [part, part + rows) of those from 64 h on. */
-static uint64_t
-lanes_of(unsigned part, unsigned rows, unsigned h)
-{
-    unsigned lo = CPS_MAX(part, 64 * h), hi = CPS_MIN(part + rows, 64 * h + 64);
-    return lo >= hi ? 0 : UINT64_MAX >> (64 - (hi - lo)) << (lo - 64 * h);
-}
-
-void
-mem_need(cps_sim *s, unsigned part, unsigned rows, int64_t lo, int64_t hi, bool whole)
-{
-    const uint64_t want[2] = {lanes_of(part, rows, 0), lanes_of(part, rows, 1)};
-    hi = CPS_MIN(hi, (int64_t)s->sbuf_hi);
-    for (int64_t b = lo / STALE; b * STALE < hi && s->nstale; b++) {
-        bool all = whole && lo <= b * STALE && hi >= CPS_MIN((b + 1) * STALE, (int64_t)s->sbuf_hi);
-        for (unsigned h = 0; h < 2; h++) {
-            uint64_t met = s->stale[b].lanes[h] & want[h];
-            if (!met)
-                continue;
-            s->stale[b].lanes[h] &= ~met;
-            s->nstale -= (uint32_t)__builtin_popcountll(met);
-            for (; met && !all; met &= met - 1)
-                fill(s, (uint32_t)b, 64 * h + (unsigned)__builtin_ctzll(met));
-        }
-    }
-}
-
-void
-mem_settle(cps_sim *s)
-{
-    mem_need(s, 0, LANES, 0, s->sbuf_hi, false);
-}
-
-void
-mem_operands(cps_sim *s, const insn *i)
-{
-    bool own = i->sem->kind == SEM_OWN;
-    for (unsigned k = 0; k < i->nop; k++)
-        own |= i->op[k].group != 0;
-    if (own) {
-        mem_settle(s);
-        return;
-    }
-    for (unsigned k = 0; k < i->nsc; k++) {
-        const opnd *o = &i->sc[k].at;
-        if (i->sc[k].mode != SC_IMM && !o->psum)
-            mem_need(s, o->part, CPS_MAX(o->rows, i->rows), o->byte + o->lo, o->byte + o->hi, false);
-    }
-    for (int out = 0; out < 2; out++) { // what is read comes first: it may be what is written
-        for (unsigned k = 0; k < i->nop; k++) {
-            const opnd *o = &i->op[k];
-            bool whole = out && o->flat && i->sem->kind == SEM_DATA;
-            if (o->out == out && !o->psum)
-                mem_need(s, o->part, o->rows, o->byte + o->lo, o->byte + o->hi, whole);
-        }
-    }
-}
-
-/* All blocks are stale: nothing has been read yet. Under a debugger they are filled at once. */
-static void
-reset_sbuf(cps_sim *s)
-{
-    uint32_t blocks = (s->sbuf_hi + STALE - 1) / STALE;
-    memset(s->stale, 0xFF, blocks * sizeof *s->stale);
-    s->nstale = blocks * LANES;
-    if (s->opts.probe)
-        mem_settle(s);
-}
-
 void
 mem_reset(cps_sim *s)
 {
     bool watched = s->opts.checks & CPS_CHECK_UNINIT;
-    reset_sbuf(s);
-    for (unsigned p = 0; p < LANES; p++) {
-        if (watched) // else nobody asks what was written
-            memset(s->sbuf_init + (size_t)p * s->sbuf_pitch, 0, s->sbuf_hi);
-    }
+    stale_reset(s);
     s->pool.count = 0;
-    if (s->psum_used || s->psum_dirty) {
-        s->psum_dirty = s->psum_used;
-        memset(s->psum, 0xFF, LANES * PSUM_PITCH);
-        if (watched)
-            memset(s->psum_init, 0, LANES * PSUM_PITCH);
-        if (s->psum_open)
-            memset(s->psum_fresh, 0, LANES * PSUM_FRESH);
-    }
+    if (s->psum_open)
+        memset(s->psum_fresh, 0, LANES * PSUM_FRESH);
     s->psum_open = 0;
     for (uint32_t i = 0; i < s->vars.n; i++) {
         hbm_var *v = &s->vars.data[i];
@@ -562,7 +470,7 @@ mem_destroy(cps_sim *s)
 {
     for (unsigned k = 0; k < SLABS; k++)
         free(s->slab[k]);
-    free(s->stale);
+    free(s->stale[0].lanes);
     free(s->psum_fresh);
     for (unsigned i = 0; i < cps_countof(s->row); i++)
         free(s->row[i]);

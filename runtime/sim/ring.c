@@ -73,20 +73,8 @@ addr_is_chip(uint64_t addr)
     return addr >= SB_BASE;
 }
 
-void
-addr_written(cps_sim *s, uint64_t addr, uint64_t len)
-{
-    space sp;
-    uint32_t var = 0;
-    int64_t off = 0;
-    if (!s->nstale || !addr_resolve(s, addr, len, &sp, &var, &off) || sp != SP_SBUF)
-        return;
-    int64_t byte = off & (CPS_SBUF_STRIDE - 1);
-    mem_need(s, (unsigned)(off >> 18), 1, byte, byte + (int64_t)len, true);
-}
-
 uint8_t *
-addr_bytes(cps_sim *s, uint64_t addr, uint64_t len, uint8_t **init)
+addr_bytes(cps_sim *s, uint64_t addr, uint64_t len, bool whole, uint8_t **init)
 {
     space sp;
     uint32_t var = 0;
@@ -98,7 +86,7 @@ addr_bytes(cps_sim *s, uint64_t addr, uint64_t len, uint8_t **init)
         *init = s->sbuf_init + at;
         int64_t byte = off & (CPS_SBUF_STRIDE - 1);
         if (s->nstale)
-            mem_need(s, (unsigned)(off >> 18), 1, byte, byte + (int64_t)len, false);
+            mem_need(s, false, (unsigned)(off >> 18), 1, byte, byte + (int64_t)len, whole);
         return s->sbuf + at;
     }
     hbm_var *v = &s->vars.data[var];

@@ -85,7 +85,7 @@ column_at(cps_sim *s, const item *it, int64_t m, uint32_t most)
     const side *x = &it->from;
     column c = {.addr = byte_at(x, (r * it->cols + m / it->rows) * es), .n = 1};
     uint8_t *init;
-    c.from = addr_bytes(s, c.addr, (uint64_t)es, &init);
+    c.from = addr_bytes(s, c.addr, (uint64_t)es, false, &init);
     c.init = init;
     for (int d = 0; d < x->nd && inner <= jump; inner *= x->size[d++]) {
         int64_t q = jump / inner; // steps of dimension d from row to row
@@ -152,7 +152,7 @@ move_transposed(cps_sim *s, const xfer *x, const ring *r, const packet *p)
     unsigned have = 0;
     for (uint32_t k = p->first; k < p->first + p->n; k++) {
         uint32_t tl = cps_qdesc_bytes(&r->s2m.data[k]), n = tl / (uint32_t)es;
-        uint8_t *ti, *to = addr_bytes(s, r->s2m.data[k].addr, tl, &ti);
+        uint8_t *ti, *to = addr_bytes(s, r->s2m.data[k].addr, tl, false, &ti);
         int64_t m = (int64_t)r->lin.data[k];
         for (uint32_t at = 0; at < n; at += c[have - 1].n) {
             column one = column_at(s, it, m + at, n - at);
@@ -185,10 +185,8 @@ move_packet(cps_sim *s, const xfer *x, unsigned ring_no, const packet *p)
     for (uint32_t k = p->first; k < p->first + n; k++) {
         const cps_qdesc *sd = &r->m2s.data[k], *dd = &r->s2m.data[k];
         uint32_t fl = cps_qdesc_bytes(sd), tl = cps_qdesc_bytes(dd);
-        uint8_t *fi, *ti, *to, *from = addr_bytes(s, sd->addr, fl, &fi);
-        if (it->alu == CPS_DGE_COMPUTE_OP_NONE)
-            addr_written(s, dd->addr, tl);
-        to = addr_bytes(s, dd->addr, tl, &ti);
+        uint8_t *fi, *ti, *from = addr_bytes(s, sd->addr, fl, false, &fi);
+        uint8_t *to = addr_bytes(s, dd->addr, tl, it->alu == CPS_DGE_COMPUTE_OP_NONE, &ti);
         if (watch)
             defined_run(s, x->by, sd->addr, fl, fi);
         if (it->alu != CPS_DGE_COMPUTE_OP_NONE && watch)

@@ -259,11 +259,11 @@ at_window(cps_sim *s, engine *e, insn *i, const window *w, unsigned k, bool writ
     if (write && sp == SP_HBM && s->vars.data[r.var].v->kind == CPS_VAR_DATA)
         return run_fault(s, i, CPS_E8302, "'%s' is a constant", s->vars.data[r.var].v->name);
     rect_close(&r);
+    *out = addr_bytes(s, a, w->es, false, init);
     if (!write)
         check_read(s, i, &r);
     if (s->opts.checks & CPS_CHECK_RACES)
         race_access(s, &r, write, i, e->vc, true);
-    *out = addr_bytes(s, a, w->es, init);
     return true;
 }
 
