@@ -75,10 +75,17 @@ typedef struct wide_loops {
     /* For each of n columns of x: the row of its single 1, all others being 0; false when a column is not
      * so. */
     bool (*selector)(const wide_side *x, unsigned rows, size_t n, uint8_t *sel);
+    /* out[m][c] = 0 + x[sel[m]][c], m < cols, c < n, or that much more than it is (`more`); x is bf16, `opitch` in
+     * fp32. False when a row that is taken is not finite, after all has been written. */
+    bool (*pick)(const wide_side *x, const uint8_t *sel, float *out, size_t opitch, unsigned cols, size_t n, bool more);
     /* out[m][c] = in[sel[c]][m], m < cols, c < n: codes of `es` bytes (2 or 4), rows a pitch in
      * bytes apart. No `sel`: sel[c] is c. */
     void (*turn)(const uint8_t *in, size_t pitch, const uint8_t *sel, size_t n, unsigned cols,
                  unsigned es, uint8_t *out, size_t opitch);
+    /* Copies n bytes past the caches, from and to memory that does not overlap; `fence` comes before anybody
+     * else looks at them. */
+    void (*away)(uint8_t *out, const uint8_t *in, size_t n);
+    void (*fence)(void);
     bool (*finite)(const float *in, size_t n); /* all of them */
     bool (*finite_codes)(const uint16_t *in, size_t n); /* of bf16 */
     /* The eight largest of n values, the largest first; of equal ones those met first. NaN is none. */

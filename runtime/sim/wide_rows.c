@@ -60,7 +60,7 @@ put_b(float x)
 }
 
 /* For elements i from k to n: whole strips first, each without a loop left and without an end to guess. */
-enum { STRIP = 64 };
+enum { STRIP = 64, VECTOR = 16 /* words of a vector at most */ };
 #define EACH(...)                                                                              \
     for (; k + STRIP <= n; k += STRIP) {                                                       \
         LOOP (size_t j = 0; j < STRIP; j++) {                                                  \
@@ -111,6 +111,13 @@ to_bf16(const float *in, uint16_t *out, size_t n)
         __VA_ARGS__                                                                            \
     }
 
+/* Short rows a pitch apart follow one another in no way that a processor foresees: the strip of the row after
+ * the next is fetched ahead. */
+enum { SHORT = 256, AHEAD = 2 };
+#define COMING(at, side)                                                                       \
+    for (size_t x_ = 0; x_ < STRIP * sizeof *(at); x_ += 64)                                   \
+        __builtin_prefetch((const uint8_t *)(at) + AHEAD * (side).pitch + x_);
+
 /* Two functions: `each` of every element i, and `strip` of the STRIP elements from k on, which stays free
  * of what the ends of rows need. */
 #define TILE(name, in, res, each, strip)                                                       \
@@ -124,7 +131,11 @@ to_bf16(const float *in, uint16_t *out, size_t n)
                      const wide_step (*s)[2], unsigned apart, unsigned rows, size_t n)         \
     {                                                                                          \
         const size_t whole = n - n % STRIP;                                                    \
-        if (whole) {                                                                           \
+        if (n > STRIP && n <= SHORT) {                                                         \
+            EACH_ROW(in, res, for (size_t k = 0; k < whole; k += STRIP) {                      \
+                COMING(p + k, A) COMING(q + k, B) COMING(z + k, O) strip                       \
+            })                                                                                 \
+        } else {                                                                               \
             EACH_ROW(in, res, for (size_t k = 0; k < whole; k += STRIP) { strip })             \
         }                                                                                      \
         if (whole < n)                                                                         \
@@ -663,6 +674,49 @@ selector(const wide_side *x, unsigned rows, size_t n, uint8_t *sel)
     return x->bf16 ? selector_b(x, rows, n, sel) : selector_f(x, rows, n, sel);
 }
 
+/* Whether no code of a row is infinite or NaN: the largest size among them, shifted up, is in `big`. */
+INLINE bool
+pick_row(const uint16_t *p, float *z, size_t n, const bool more)
+{
+    uint16_t big[2 * VECTOR] = {0};
+    size_t k = 0;
+#ifdef VEC
+    const vec zero = V(set1_ps)(0);
+    words most = V(set1_epi32)(0);
+    for (; k + PAIR_N <= n; k += PAIR_N) {
+        two x = two_codes(p + k);
+        most = V(max_epu16)(most, V(slli_epi16)(load_words(p + k), 1));
+        x = (two){V(add_ps)(x.x, zero), V(add_ps)(x.y, zero)};
+        if (more) {
+            two old = two_floats(z + k);
+            x = (two){V(add_ps)(old.x, x.x), V(add_ps)(old.y, x.y)};
+        }
+        put_floats(z + k, x);
+    }
+    store_words(big, most);
+#endif
+    for (; k < n; k++) {
+        uint16_t size = (uint16_t)(p[k] << 1);
+        float x = 0.0f + get_b(p[k]);
+        big[0] = size > big[0] ? size : big[0];
+        z[k] = more ? z[k] + x : x;
+    }
+    for (unsigned j = 1; j < 2 * VECTOR; j++)
+        big[0] = big[j] > big[0] ? big[j] : big[0];
+    return big[0] >> 8 != 255;
+}
+
+static bool
+pick(const wide_side *x, const uint8_t *sel, float *out, size_t opitch, unsigned cols, size_t n, bool more)
+{
+    bool fine = true;
+    for (unsigned m = 0; m < cols; m++, out += opitch) {
+        const uint16_t *p = (const uint16_t *)(const void *)(x->at + sel[m] * x->pitch);
+        fine &= more ? pick_row(p, out, n, true) : pick_row(p, out, n, false);
+    }
+    return fine;
+}
+
 typedef uint16_t half8 __attribute__((vector_size(16), aligned(2), may_alias));
 
 /* Vectors of the lower and of the upper half pair up, element by element: after three rounds rows are
@@ -755,6 +809,36 @@ turn(const uint8_t *in, size_t pitch, const uint8_t *sel, size_t n, unsigned col
                 memcpy(to + m * opitch + j * es, row[j] + m * es, es == 2 ? 2 : 4);
         }
     }
+}
+
+/* ---- copies past the caches: lines that are written whole are not fetched first ---- */
+
+static void
+away(uint8_t *out, const uint8_t *in, size_t n)
+{
+#ifdef VEC
+    size_t head = (0 - (uintptr_t)out) % sizeof(words);
+    if (n >= head + 4 * sizeof(words)) {
+        memcpy(out, in, head);
+        out += head;
+        in += head;
+        n -= head;
+        for (; n >= 4 * sizeof(words); n -= 4 * sizeof(words)) {
+#pragma GCC unroll 4
+            for (int k = 0; k < 4; k++, out += sizeof(words), in += sizeof(words))
+                VI(stream)((void *)out, load_words(in));
+        }
+    }
+#endif
+    memcpy(out, in, n);
+}
+
+static void
+fence(void)
+{
+#ifdef VEC
+    _mm_sfence();
+#endif
 }
 
 static bool
@@ -901,7 +985,10 @@ const wide_loops WIDE = {
     .smooth = SMOOTH,
     .affine = affine,
     .selector = selector,
+    .pick = pick,
     .turn = turn,
+    .away = away,
+    .fence = fence,
     .finite = all_finite,
     .finite_codes = all_finite_codes,
     .max8 = max8,

@@ -413,6 +413,60 @@ activations(const wide_loops *w)
 }
 
 static void
+picks(const wide_loops *w)
+{
+    enum { R = 20, C = 33 };
+    static uint16_t x[R * N];
+    static float out[C * N], old[C * N];
+    uint8_t sel[C];
+    unsigned bad = 0;
+    for (int t = 0; t < 12; t++) {
+        size_t n = t % 3 == 0 ? N : word() % N + 1;
+        bool more = t & 1, fine = true;
+        for (int k = 0; k < R * N; k++)
+            x[k] = (uint16_t)(word() % 8 ? word() % 0x7F80 | (word() & 0x8000) : word() & 0x8000);
+        for (int k = 0; k < C * N; k++)
+            out[k] = old[k] = any();
+        for (int m = 0; m < C; m++)
+            sel[m] = (uint8_t)(word() % R);
+        if (t >= 6) // one that is not finite, in a row that is taken or not, or beyond the end
+            x[(unsigned)sel[0] * N + word() % N] = word() & 1 ? 0x7F80 : 0xFFC1;
+        wide_side side = {.at = (uint8_t *)x, .pitch = N * sizeof *x, .bf16 = true};
+        bool said = w->pick(&side, sel, out, N, C, n, more);
+        for (size_t m = 0; m < C; m++) {
+            for (size_t k = 0; k < N; k++) {
+                float v = cps_bits_f32((uint32_t)x[sel[m] * N + k] << 16), z = 0.0f + v;
+                fine &= k >= n || fabsf(v) < INFINITY;
+                bad += !same(out[m * N + k], k >= n ? old[m * N + k] : more ? old[m * N + k] + z : z);
+            }
+        }
+        bad += said != fine;
+    }
+    CHECK_INT(bad, 0);
+}
+
+/* Copies from anywhere to anywhere, of any length, and nothing beside them. */
+static void
+copies(const wide_loops *w)
+{
+    enum { LONG = 1500 };
+    static uint8_t in[LONG + 64], out[LONG + 192], want[LONG + 192];
+    unsigned bad = 0;
+    for (unsigned k = 0; k < sizeof in; k++)
+        in[k] = (uint8_t)word();
+    for (int t = 0; t < 2000; t++) {
+        unsigned from = word() % 64, to = word() % 128, n = word() % (t % 2 ? LONG : 300);
+        memset(out, 0xA5, sizeof out);
+        memset(want, 0xA5, sizeof want);
+        memcpy(want + to, in + from, n);
+        w->away(out + to, in + from, n);
+        w->fence();
+        bad += memcmp(out, want, sizeof out) != 0;
+    }
+    CHECK_INT(bad, 0);
+}
+
+static void
 transposes(const wide_loops *w)
 {
     enum { R = 90, C = 77 };
@@ -576,6 +630,8 @@ main(int argc, char **argv)
         rows(w);
         activations(w);
         transposes(w);
+        copies(w);
+        picks(w);
         every_exp(w, (unsigned)level, 65521);
         for (wide_smooth f = 0; f < WIDE_SMOOTHS; f++)
             every_smooth(w, f, (unsigned)level, 65521);
