@@ -35,7 +35,8 @@ typedef struct mm_strips {
     bool ready;
     uint32_t top, low; /* of their range */
     bool looked, picks; /* whether each column is a single 1 has been looked at, and is so */
-    uint8_t row[128];   /* then the row of a column's 1 */
+    bool all;           /* then: no row is left out */
+    uint8_t row[128];   /* and the row of a column's 1 */
 } mm_strips;
 
 static inline void

@@ -344,8 +344,17 @@ strips_of(engine *e, const insn *i, unsigned kind)
     return &e->strips;
 }
 
+static bool
+takes_all(const uint8_t *row, unsigned n, unsigned rows)
+{
+    bool taken[LANES] = {false};
+    for (unsigned m = 0; m < n; m++)
+        taken[row[m]] = true;
+    return memchr(taken, false, rows) == NULL;
+}
+
 /* Whether the weights only pick rows of x, codes of bf16, as an identity does that adds x to a sum: then a
- * product is a row plus zeros. Where x is not finite, 0 times it is no zero. */
+ * product is a row plus zeros. */
 static bool
 picks_rows(cps_sim *s, const mm_job *j)
 {
@@ -358,28 +367,23 @@ picks_rows(cps_sim *s, const mm_job *j)
         while (m < j->cols && (j->w[m] == 0 || j->w[m] == 1))
             m++; // the first row of other weights says so at once
         t->picks = m == j->cols && s->wide->selector(&w, j->rows, j->cols, t->row);
+        t->all = t->picks && takes_all(t->row, j->cols, j->rows);
         t->looked = true;
     }
-    const uint8_t *x = j->x;
-    bool fine = t->picks;
-    for (unsigned k = 0; k < j->rows && fine; k++)
-        fine = s->wide->finite_codes((const void *)(x + k * j->xpitch), j->n);
-    return fine;
+    return t->picks;
 }
 
-/* 0 + x for each row that is picked: the sum begins with 0, so that -0 becomes 0. */
-static void
-pick_rows(cps_sim *s, const mm_job *j)
+/* 0 + x for each row that is picked: the sum begins with 0, so that -0 becomes 0. Where x is not finite, 0
+ * times it is no zero: false, before anything is added, and after the fact where all is overwritten once more
+ * and x lies `apart`. */
+static bool
+pick_rows(cps_sim *s, const mm_job *j, bool apart)
 {
-    static const wide_step zero[1][2] = {{{.mul = 1, .add = 0}}};
-    for (unsigned m = 0; m < j->cols; m++) {
-        wide_side x = {.at = (uint8_t *)(uintptr_t)j->x + j->strips->row[m] * j->xpitch, .bf16 = true};
-        wide_side o = {.at = (uint8_t *)(j->out + m * j->opitch)}, v = {.at = (uint8_t *)s->row[1]};
-        wide_side *to = j->add ? &v : &o;
-        s->wide->steps[0][wide_kind(to, &x)](to, &x, &x, zero, 0, 1, j->n);
-        if (j->add)
-            s->wide->pair[WIDE_ADD][wide_kind(&o, &o)](&o, &o, &v, zero, 0, 1, j->n);
-    }
+    wide_side x = {.at = (uint8_t *)(uintptr_t)j->x, .pitch = j->xpitch, .bf16 = true};
+    bool fine = true, late = apart && !j->add && j->strips->all;
+    for (unsigned k = 0; k < j->rows && fine && !late; k++)
+        fine = s->wide->finite_codes((const void *)(x.at + k * x.pitch), j->n);
+    return fine && s->wide->pick(&x, j->strips->row, j->out, j->opitch, j->cols, j->n, j->add);
 }
 
 /* The product of a job straight into the destination where that can be, else by way of scratch. */
@@ -404,9 +408,7 @@ multiply(cps_sim *s, engine *e, const insn *i, mm_job *j, unsigned region)
     j->out = (float *)opnd_row(s, o, 0);
     j->opitch = PSUM_PITCH / sizeof *j->out;
     j->add = how == PE_ADD;
-    if (picks_rows(s, j))
-        pick_rows(s, j);
-    else
+    if (!picks_rows(s, j) || !pick_rows(s, j, !i->op[0].psum))
         mm_run(j);
     if (flags)
         not_fresh(s, o);
