@@ -7,34 +7,40 @@
 
 /* ---- events: a binary heap, and apart from it the turns of engines ---- */
 
+enum { KIND_BIT = 56 };
+
 static bool
-before(const event *a, const event *b)
+before(const ev_place *a, const ev_place *b)
 {
-    if (a->t != b->t)
-        return a->t < b->t;
-    return a->kind != b->kind ? a->kind < b->kind : a->order < b->order;
+    return a->t != b->t ? a->t < b->t : a->rank < b->rank;
 }
 
 void
 ev_push(cps_sim *s, event ev)
 {
-    ev.order = s->order++;
+    ev_place p = {.t = ev.t, .rank = (uint64_t)ev.kind << KIND_BIT | s->order++, .at = s->events.n};
     s->next = CPS_MIN(s->next, ev.t);
-    cps_vec_push(s->run_arena, &s->heap, ev);
-    event *h = s->heap.data;
+    if (s->free_events.n) {
+        p.at = s->free_events.data[--s->free_events.n];
+        s->events.data[p.at] = ev;
+    } else {
+        cps_vec_push(s->run_arena, &s->events, ev);
+    }
+    cps_vec_push(s->run_arena, &s->heap, p);
+    ev_place *h = s->heap.data;
     uint32_t i = s->heap.n - 1;
-    while (i > 0 && before(&ev, &h[(i - 1) / 2])) {
+    while (i > 0 && before(&p, &h[(i - 1) / 2])) {
         h[i] = h[(i - 1) / 2];
         i = (i - 1) / 2;
     }
-    h[i] = ev;
+    h[i] = p;
 }
 
 static event
 ev_pop(cps_sim *s)
 {
-    event *h = s->heap.data, top = h[0], last = h[--s->heap.n];
-    uint32_t n = s->heap.n, i = 0;
+    ev_place *h = s->heap.data, last = h[--s->heap.n];
+    uint32_t n = s->heap.n, i = 0, at = h[0].at;
     for (;;) {
         uint32_t c = 2 * i + 1;
         if (c >= n)
@@ -48,7 +54,8 @@ ev_pop(cps_sim *s)
     }
     if (n)
         h[i] = last;
-    return top;
+    cps_vec_push(s->run_arena, &s->free_events, at);
+    return s->events.data[at];
 }
 
 void
@@ -264,8 +271,10 @@ run_data(cps_sim *s, engine *e, insn *i)
     e->count++;
     if (s->opts.no_data)
         return true;
-    if (s->nstale)
+    if (s->nstale && !i->met) {
         mem_operands(s, i);
+        i->met = i->placed;
+    }
     bool races = s->opts.checks & CPS_CHECK_RACES;
     bool checked = s->opts.checks & (CPS_CHECK_RACES | CPS_CHECK_UNINIT);
     for (unsigned k = 0; checked && k < i->nop && i->sem->kind != SEM_OWN; k++) {
@@ -522,6 +531,8 @@ run_reset(cps_sim *s)
     cps_arena_destroy(s->run_arena);
     s->run_arena = cps_arena_create();
     memset(&s->heap, 0, sizeof s->heap);
+    memset(&s->events, 0, sizeof s->events);
+    memset(&s->free_events, 0, sizeof s->free_events);
     for (int e = 0; e < CPS_ENGINES; e++)
         s->turns[e].t = PS_NEVER;
     s->next = PS_NEVER;
@@ -567,8 +578,10 @@ run_reset(cps_sim *s)
         memset(e->preset, 0, sizeof e->preset);
         memset(e->bn, 0, sizeof e->bn);
         rand_begin(e, s->opts.seed);
-        for (uint32_t i = 0; i < e->n; i++)
+        for (uint32_t i = 0; i < e->n; i++) {
             e->code[i].reported = 0;
+            e->code[i].met = false;
+        }
         if (!e->halted)
             ev_turn(s, (unsigned)k, 0);
     }
@@ -602,7 +615,7 @@ bool
 run_event(cps_sim *s)
 {
     unsigned first = 0;
-    const event *h = s->heap.n ? &s->heap.data[0] : NULL;
+    const ev_place *h = s->heap.n ? &s->heap.data[0] : NULL;
     cps_ps other = h ? h->t : PS_NEVER;
     for (unsigned e = 1; e < CPS_ENGINES; e++) {
         const due *a = &s->turns[e], *b = &s->turns[first];
@@ -613,7 +626,7 @@ run_event(cps_sim *s)
     const due *t = &s->turns[first];
     if (!h && t->t == PS_NEVER)
         return false;
-    if (!h || h->t > t->t || (h->t == t->t && h->kind == EV_ENGINE && h->order > t->order)) {
+    if (!h || h->t > t->t || (h->t == t->t && h->rank > ((uint64_t)EV_ENGINE << KIND_BIT | t->order))) {
         s->now = t->t;
         s->next = other;
         s->turns[first].t = PS_NEVER;
@@ -659,6 +672,7 @@ run_finish(cps_sim *s, cps_sim_report *out)
         rec_end(s);
     if (s->nstale)
         mem_settle(s); // for whoever looks
+    s->wide->fence();
     s->rep.time_ps = s->end - s->begin;
     if (out)
         *out = s->rep;

@@ -56,6 +56,8 @@ load_drop(cps_sim *s)
     memset(&s->queues, 0, sizeof s->queues);
     memset(&s->blocks, 0, sizeof s->blocks);
     memset(&s->heap, 0, sizeof s->heap);
+    memset(&s->events, 0, sizeof s->events);
+    memset(&s->free_events, 0, sizeof s->free_events);
     s->alike = (cps_isa_seen){0};
     s->rec = NULL;
     s->sbuf_cells = s->psum_cells = NULL;

@@ -160,7 +160,8 @@ struct insn {
     bool placed; /* no address comes from a register, and all were found inside memory */
     bool alone;  /* and it waits for nothing and tells nobody */
     bool psum_port, sbuf_port;
-    bool xpose; /* the source is read through 32 x 32 transposes */
+    bool xpose : 1; /* the source is read through 32 x 32 transposes */
+    bool met : 1;   /* placed, and none of its operands lies in a stale block (stale.c) any more */
     uint8_t op0, op1, rev, fn, cmd, flag;
     uint16_t group; /* PE: row and column groups' start */
     uint32_t index; /* in its stream */
@@ -247,6 +248,7 @@ typedef struct item {
     uint8_t alu; /* DGE compute: cps_isa_value of DGE_COMPUTE_OP */
     uint8_t from_dtype, to_dtype;
     int elem;
+    bool away; /* from SBUF to a large output */
     int64_t rows, cols;
     side from, to;
 } item;
@@ -467,7 +469,6 @@ typedef enum ev_kind { EV_SEM, EV_DMA_DONE, EV_CC, EV_DMA_START, EV_ENGINE } ev_
 
 typedef struct event {
     cps_ps t;
-    uint64_t order;
     uint8_t kind, a;
     uint16_t b;
     int32_t amount;
@@ -478,6 +479,13 @@ typedef struct event {
     uint32_t rec; /* who causes it, in a recorded run */
     uint8_t mode;
 } event;
+
+/* Where an event stands among those to come: by time, then by kind and the order in which they were made. */
+typedef struct ev_place {
+    cps_ps t;
+    uint64_t rank; /* kind in the upper byte, then order */
+    uint32_t at;   /* in cps_sim.events */
+} ev_place;
 
 /* The turn of an engine that waits for its time; `t` is PS_NEVER when there is none. */
 typedef struct due {
@@ -602,7 +610,9 @@ struct cps_sim {
     unsigned dma_active, dma_busy;
     cps_ps dma_since;
 
-    CPS_VEC(event) heap;
+    CPS_VEC(ev_place) heap; /* places move, events do not */
+    CPS_VEC(event) events;
+    CPS_VEC(uint32_t) free_events;
     due turns[CPS_ENGINES]; /* EV_ENGINE, the first of each engine; any other is in the heap */
     cps_ps next;             /* while an engine acts: when anything else happens */
     uint64_t order, steps;

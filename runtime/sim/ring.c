@@ -330,6 +330,19 @@ add_rows(cps_sim *s, block *b, const item *it, int64_t fs, int64_t ts)
     return true;
 }
 
+/* Results that no cache holds until somebody reads them: their lines need not be fetched to be written. */
+static bool
+goes_away(const cps_sim *s, const item *it)
+{
+    enum { LARGE = 1 << 20 };
+    space sp;
+    uint32_t var = 0;
+    int64_t off;
+    if (it->from.addr < SB_BASE || !addr_resolve(s, it->to.addr, 1, &sp, &var, &off) || sp != SP_HBM)
+        return false;
+    return s->vars.data[var].v->kind == CPS_VAR_OUTPUT && s->vars.data[var].v->bytes >= LARGE;
+}
+
 static bool
 add(cps_sim *s, block *b, const item *it, const insn *by)
 {
@@ -344,6 +357,7 @@ add(cps_sim *s, block *b, const item *it, const insn *by)
     b->adds |= it->alu != CPS_DGE_COMPUTE_OP_NONE;
     if (it->op == CPS_DESC_TRANSPOSE)
         return add_transpose(s, b, no, it, by);
+    b->items.data[no].away = goes_away(s, it);
     bool typed = it->op != CPS_DESC_COPY || it->from_dtype != it->to_dtype;
     int64_t fs = typed ? cps_dtype_bytes((cps_dtype)it->from_dtype) : 1;
     int64_t ts = typed ? cps_dtype_bytes((cps_dtype)it->to_dtype) : 1;

@@ -173,6 +173,18 @@ move_transposed(cps_sim *s, const xfer *x, const ring *r, const packet *p)
 }
 
 static void
+move(cps_sim *s, const item *it, uint8_t *to, const uint8_t *from, uint32_t n)
+{
+    enum { LONG = 512 };
+    if (it->alu != CPS_DGE_COMPUTE_OP_NONE || it->from_dtype != it->to_dtype)
+        compute(it, from, to, n / cps_dtype_bytes((cps_dtype)it->from_dtype));
+    else if (it->away && n >= LONG)
+        s->wide->away(to, from, n);
+    else
+        memmove(to, from, n);
+}
+
+static void
 move_packet(cps_sim *s, const xfer *x, unsigned ring_no, const packet *p)
 {
     const ring *r = &x->b->ring[ring_no];
@@ -191,10 +203,7 @@ move_packet(cps_sim *s, const xfer *x, unsigned ring_no, const packet *p)
             defined_run(s, x->by, sd->addr, fl, fi);
         if (it->alu != CPS_DGE_COMPUTE_OP_NONE && watch)
             defined_run(s, x->by, dd->addr, tl, ti);
-        if (it->alu == CPS_DGE_COMPUTE_OP_NONE && it->from_dtype == it->to_dtype)
-            memmove(to, from, fl);
-        else
-            compute(it, from, to, fl / cps_dtype_bytes((cps_dtype)it->from_dtype));
+        move(s, it, to, from, fl);
         if (ti && watch)
             memset(ti, 1, tl);
     }

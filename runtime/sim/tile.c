@@ -95,17 +95,31 @@ make(cps_sim *s, const insn *i, tile *t)
     return true;
 }
 
+enum { HIGH = 16, PIECES = 64 };
+
+/* All pieces of a few rows, then of the next: what lies in one row is passed through in its order, and what
+ * several pieces read stays near. */
 static void
 run(const tile *t, wide_tile *loop, const wide_step (*step)[2], unsigned apart, unsigned rows)
 {
-    loop(&t->side[0], &t->side[1], &t->side[2], step, apart, rows, t->p.len);
-    for (unsigned j = 1; j < t->p.n; j++) {
-        wide_side at[3];
-        for (unsigned k = 0; k < 3; k++) {
-            at[k] = t->side[k];
-            at[k].at += piece_offset(&t->p, t->p.o[k] ? k : 1, j);
+    if (t->p.n == 1) {
+        loop(&t->side[0], &t->side[1], &t->side[2], step, apart, rows, t->p.len);
+        return;
+    }
+    for (unsigned first = 0; first < t->p.n; first += PIECES) {
+        ptrdiff_t off[3][PIECES];
+        unsigned some = CPS_MIN((unsigned)PIECES, t->p.n - first);
+        for (unsigned j = 0; j < some; j++)
+            for (unsigned k = 0; k < 3; k++)
+                off[k][j] = piece_offset(&t->p, t->p.o[k] ? k : 1, first + j);
+        for (unsigned r = 0; r < rows; r += HIGH) {
+            wide_side at[3] = {t->side[0], t->side[1], t->side[2]};
+            for (unsigned j = 0; j < some; j++) {
+                for (unsigned k = 0; k < 3; k++)
+                    at[k].at = t->side[k].at + r * at[k].pitch + off[k][j];
+                loop(&at[0], &at[1], &at[2], step + r * apart, apart, CPS_MIN((unsigned)HIGH, rows - r), t->p.len);
+            }
         }
-        loop(&at[0], &at[1], &at[2], step, apart, rows, t->p.len);
     }
 }
 
