@@ -119,7 +119,8 @@ member_of(cps_eval *ev, cps_span at, cps_cv a, cps_cv b, cps_cv *out)
         *out = cps_cv_bool(a.u.i >= b.u.piece->start && a.u.i < b.u.piece->end);
         return true;
     }
-    if (b.kind != CPS_V_SET && b.kind != CPS_V_LIST && b.kind != CPS_V_TUPLE) {
+    // A tensor or a register is compared when the kernel runs; what is in a set is decided now.
+    if (cps_is_driver(a) || (b.kind != CPS_V_SET && b.kind != CPS_V_LIST && b.kind != CPS_V_TUPLE)) {
         mismatch(ev, CPS_BIN_IN, at, a, b);
         if (b.kind == CPS_V_INT)
             cps_help(ev->c.diags, "`in` binds tighter than `..`: put the range in parentheses");

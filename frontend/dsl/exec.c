@@ -208,6 +208,12 @@ run_bind(cps_eval *ev, const cps_ast_for *n, uint32_t k)
     if (!cps_eval_expr(ev, b->range, &range))
         return CPS_FLOW_FAIL;
     int64_t count = cps_cv_count(range), lo, hi;
+    for (uint32_t i = 0; b->across.sym && i < ev->trail.n; i++)
+        if (ev->trail.data[i].bind && ev->trail.data[i].bind->across.sym) {
+            cps_eval_error(ev, CPS_E2209, b->across.span, "a loop across cores in a loop across cores: each core would do a part of its part only");
+            cps_help(ev->c.diags, "let one of the loops run across cores");
+            return CPS_FLOW_FAIL;
+        }
     if (count < 0) {
         cps_eval_error(ev, CPS_E2301, b->range->span, "a loop runs through a range or a list, "
                                                       "not %s",

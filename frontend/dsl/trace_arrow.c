@@ -483,6 +483,18 @@ from_list(arrow *w, const cps_view *dst, cps_cv v)
     return move(w, dst, &s->view);
 }
 
+// The folds of the tiles that an expression of so many rows reads; 0: none.
+static int64_t
+fold_of(const cps_xgraph *g, int64_t rows)
+{
+    for (cps_xid i = 1; i < g->n.n; i++) {
+        const cps_xnode *x = cps_x_at(g, i);
+        if (x->kind == CPS_X_TILE && cps_view_folded(x->view) && x->view->ax[x->view->paxis].num == rows)
+            return x->view->ax[x->view->paxis].fold;
+    }
+    return 0;
+}
+
 static cps_trstore *
 staging(arrow *w, const cps_view *dst, cps_cv v)
 {
@@ -501,7 +513,7 @@ staging(arrow *w, const cps_view *dst, cps_cv v)
         const cps_xnode *n =
             v.kind == CPS_V_OPAQUE ? cps_x_at(t->graph, ((const cps_trexpr *)v.u.p)->id) : NULL;
         if (n && (n->rows || n->nfree)) {
-            d[nd++].num = n->rows ? n->rows : 1;
+            d[nd++] = (cps_vdim){.num = n->rows ? n->rows : 1, .fold = fold_of(t->graph, n->rows)};
             for (int i = 0; i < n->nfree; i++)
                 d[nd++].num = n->free[i];
         } else {

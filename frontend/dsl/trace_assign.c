@@ -429,8 +429,18 @@ cps_tr_assign(cps_tracer *t, const cps_view *dst, cps_span dst_at, cps_cv value,
         return cps_eval_error(&t->ev, CPS_E3202, m->red_at,
                               "the target of reduce is a [p, 1] tile, not %s",
                               cps_view_shape(t->keep, m->red));
-    if (!cps_view_folded(dst))
+    if (!cps_view_folded(dst)) {
+        for (cps_xid i = 1; i < t->graph->n.n; i++) {
+            const cps_xnode *x = cps_x_at(t->graph, i);
+            if (x->kind != CPS_X_TILE || !cps_view_folded(x->view))
+                continue;
+            const cps_vaxis *rows = &x->view->ax[x->view->paxis];
+            cps_eval_error(&t->ev, CPS_E3201, x->at, "rows in folds of %lld meet rows that are not folded", (long long)rows->fold);
+            cps_help(t->d, "declare the target with the same folds: [%lld by %lld, ...]", (long long)rows->num, (long long)rows->fold);
+            return false;
+        }
         return cover(t, t->graph, root, d, dst_at, red, m, site);
+    }
 
     int64_t rows = dst->ax[dst->paxis].num, fold = dst->ax[dst->paxis].fold;
     int64_t full = rows / fold * fold;
@@ -510,5 +520,7 @@ cps_tr_assign_stmt(cps_tracer *t, const cps_ast_assign *s)
         ok = compound(t, s, v, value, &m);
         break;
     }
+    if (!ok && v->store)
+        ((cps_trstore *)v->store)->written = true; // the fault was told: reading it is no second one
     return ok ? CPS_FLOW_NEXT : CPS_FLOW_FAIL;
 }

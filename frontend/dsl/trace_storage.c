@@ -296,9 +296,10 @@ declare(cps_tracer *t, const cps_ast_store *s, cps_trstore **out)
     *out = x;
     if (!s->init)
         return true;
-    if (staging)
-        return cps_tr_arrow(t, &x->view, s->name.span, v, s->value->span, false, &marks, s);
-    return cps_tr_assign(t, &x->view, s->name.span, v, s->value->span, &marks, s);
+    bool ok = staging ? cps_tr_arrow(t, &x->view, s->name.span, v, s->value->span, false, &marks, s)
+                      : cps_tr_assign(t, &x->view, s->name.span, v, s->value->span, &marks, s);
+    x->written |= !ok; // the fault was told: reading it is no second one
+    return ok;
 }
 
 cps_flow
