@@ -403,7 +403,9 @@ data(prover *p, engine *e, insn *i)
     accessed(p, e);
     if (watched(p) && !i->placed)
         drift_operands(p, e, i);
-    if (!p->last || !in_memory(p, e, i))
+    if ((p->round == 0 || p->last) && !in_memory(p, e, i))
+        return;
+    if (!p->last)
         return;
     e->count = p->pos[e->id];
     for (unsigned k = 0; k < i->nop; k++)
@@ -689,11 +691,10 @@ follow(cps_sim *s, forks *f, cps_diags *quiet, bool skip, cps_proof *out)
         for (unsigned k = 0; k < SEMS; k++)
             if (p->sem[k].used)
                 prove_clears(p, &p->sem[k]);
-        out->races = s->rep.races == 0 ? CPS_PROOF_HOLDS
-                     : sure            ? CPS_PROOF_FAILS
-                                       : CPS_PROOF_OPEN;
-        out->deadlock = p->open_live ? CPS_PROOF_OPEN : CPS_PROOF_HOLDS;
-        if (out->races == CPS_PROOF_OPEN)
+        bool raced = s->rep.races > 0; // if it does not end it was too long, and shows no more than that
+        out->races = raced && sure ? CPS_PROOF_FAILS : raced || !ends ? CPS_PROOF_OPEN : CPS_PROOF_HOLDS;
+        out->deadlock = p->open_live || !ends ? CPS_PROOF_OPEN : CPS_PROOF_HOLDS;
+        if (ends && out->races == CPS_PROOF_OPEN)
             p->open = p->approx ? "an access that may touch fewer bytes than the proof assumes"
                                 : "a path that may not exist";
         out->why = p->open ? p->open : p->open_live;
