@@ -65,6 +65,58 @@ scan_rule(cps_rw *w, const cps_node *n)
     return cps_rw_set(w, n->out[0], y);
 }
 
+/* ---- padding ---- */
+
+// `x` with n elements of the value before it or behind it along the axis.
+static cps_val
+put_beside(cps_rw *w, cps_val x, cps_val value, int axis, int64_t n, bool before)
+{
+    cps_type t = *cps_rw_new_type(w, x);
+    if (!n)
+        return x;
+    t.dim[axis] = n;
+    cps_val side = cps_b_broadcast(&w->b, value, t.rank, t.dim), in[2] = {before ? side : x, before ? x : side};
+    return cps_b_concat(&w->b, 2, in, axis);
+}
+
+// Nothing pads by itself: what is put around a tensor is joined to it, an axis after the other.
+static bool
+pad_rule(cps_rw *w, const cps_node *n)
+{
+    const cps_attr *lo = cps_node_attr(n, "lo"), *hi = cps_node_attr(n, "hi");
+    if (n->op != CPS_OP_PAD)
+        return false;
+    const cps_type *t = cps_rw_type(w, n->in[0]);
+    for (int i = 0; i < t->rank; i++)
+        if (lo->ints[i] < 0 || hi->ints[i] < 0)
+            return false;
+    cps_val x = cps_rw_new(w, n->in[0]), value = cps_rw_reshape(w, cps_rw_new(w, n->in[1]), 0, NULL);
+    for (int i = t->rank - 1; i >= 0; i--) {
+        x = put_beside(w, x, value, i, lo->ints[i], true);
+        x = put_beside(w, x, value, i, hi->ints[i], false);
+    }
+    return cps_rw_set(w, n->out[0], x);
+}
+
+/* ---- positions ---- */
+
+// Positions along an axis are a row of constants, which regions read as one: what is not folded is large.
+static bool
+index_rule(cps_rw *w, const cps_node *n)
+{
+    const cps_type *t = cps_rw_type(w, n->out[0]);
+    int64_t axis = cps_attr_int(n->attr, n->nattr, "axis", 0), dim[CPS_MAX_RANK], one;
+    if (n->op != CPS_OP_INDEX || t->rank < 2)
+        return false;
+    for (int i = 0; i < t->rank; i++)
+        dim[i] = i == axis ? t->dim[i] : 1;
+    one = t->dim[axis];
+    cps_val v = 0;
+    cps_b_node(&w->b, CPS_OP_INDEX, 0, NULL, 3,
+               (cps_attr[]){cps_a_int("axis", 0), cps_a_dtype("dtype", t->dtype), cps_a_ints("shape", 1, &one)}, &v);
+    return cps_rw_set(w, n->out[0], cps_b_broadcast(&w->b, cps_rw_reshape(w, v, t->rank, dim), t->rank, t->dim));
+}
+
 /* ---- narrow integers ---- */
 
 // Integers of 8 and 16 bits wrap and engines saturate: they are computed in 32 bits, of which the cast keeps the low ones.
@@ -91,7 +143,7 @@ static bool
 engines_rule(cps_rw *w, const cps_node *n)
 {
     w->b.from = n->from;
-    return remainder_rule(w, n) || scan_rule(w, n) || narrow_rule(w, n);
+    return remainder_rule(w, n) || scan_rule(w, n) || pad_rule(w, n) || index_rule(w, n) || narrow_rule(w, n);
 }
 
 bool

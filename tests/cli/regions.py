@@ -110,6 +110,49 @@ for target in ("trn1", "trn2", "trn3"):
     r = copse("run", sums, "--on", "sim", "--target", target, "--compare", "ref")
     check(r.returncode == 0, f"running sums on {target}: {r.stderr.decode()}")
 
+# What is put around a tensor, by a number and by a value of the graph.
+pads = f"{TMP}/pads.cir"
+with open(pads, "w") as f:
+    f.write("""copse.graph 1
+module "pads"
+func @main {
+  input %a: fp32[3,70,40]
+  input %b: bf16[30,33]
+  input %v: bf16[]
+  %n = const fp32[] [-1.5]
+  %c = pad %a, %n {lo=[0, 2, 1], hi=[1, 0, 3]} : fp32[4,72,44]
+  %d = pad %b, %v {lo=[0, 7], hi=[5, 0]} : bf16[35,40]
+  %e = relu %c : fp32[4,72,44]
+  output "c" %c
+  output "d" %d
+  output "e" %e
+}
+""")
+for target in ("trn1", "trn2", "trn3"):
+    r = copse("run", pads, "--on", "sim", "--target", target, "--compare", "ref")
+    check(r.returncode == 0, f"padding on {target}: {r.stderr.decode()}")
+
+# Positions: a causal mask of positions that are too many to be folded reads a row of them.
+mask = f"{TMP}/mask.cir"
+with open(mask, "w") as f:
+    f.write("""copse.graph 1
+module "mask"
+func @main {
+  input %a: fp32[1024,1040]
+  %i = index {axis=0, dtype=i32, shape=[1024, 1040]} : i32[1024,1040]
+  %j = index {axis=1, dtype=i32, shape=[1024, 1040]} : i32[1024,1040]
+  %m = le %j, %i : bool[1024,1040]
+  %n = const fp32[] [-10000]
+  %y = select %m, %a, %n : fp32[1024,1040]
+  output "y" %y
+}
+""")
+for target in ("trn1", "trn2", "trn3"):
+    report = f"{TMP}/mask.json"
+    r = copse("run", mask, "--on", "sim", "--target", target, "--compare", "ref", "--report", report)
+    check(r.returncode == 0, f"positions on {target}: {r.stderr.decode()}")
+    check(json.load(open(report))["hbm_bytes"] < 1.01 * 8 * 1024 * 1040, f"positions on {target}: bytes")
+
 # One load, one store: a chain of five at 0.8 of its roof or more.
 chain = f"{TMP}/chain.cir"
 with open(chain, "w") as f:
