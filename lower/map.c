@@ -331,6 +331,25 @@ cps_map_takes(const cps_func *f, const cps_node *n)
             name_of(reduce_names, cps_countof(reduce_names), n->op));
 }
 
+// Ops of one text that nothing computes: how many, and what the first was made of.
+typedef struct left {
+    unsigned count;
+    const char *from;
+} left;
+
+static void
+note_left(cps_lower *l, cps_map *ops, const char *text, const char *from)
+{
+    uint64_t *at = cps_map_at_str(ops, text, NULL);
+    left *x = (left *)(uintptr_t)*at;
+    if (!x) {
+        x = cps_new(l->arena, left);
+        x->from = from ? cps_arena_strdup(l->arena, from) : "";
+        *at = (uintptr_t)x;
+    }
+    x->count++;
+}
+
 static bool
 map_rule(cps_rw *w, const cps_node *n)
 {
@@ -354,7 +373,7 @@ map_rule(cps_rw *w, const cps_node *n)
         cps_type_print(cps_rw_type(w, n->in && n->nin ? n->in[0] : n->out[0]), &b);
         if (why)
             cps_buf_printf(&b, ": %s", why);
-        ++*cps_map_at_str(why ? &l->inexact : &l->missing, b.data, NULL);
+        note_left(l, why ? &l->inexact : &l->missing, b.data, n->from);
         cps_buf_fini(&b);
     }
     return ok;
@@ -364,8 +383,11 @@ static void
 refuse(cps_lower *l, const cps_map *ops, cps_code code, const char *what)
 {
     cps_buf b = {0};
-    for (uint32_t i = 0; i < ops->n; i++)
-        cps_buf_printf(&b, "%s%s (%" PRIu64 ")", i ? ", " : "", ops->entry[i].str, ops->entry[i].value);
+    for (uint32_t i = 0; i < ops->n; i++) {
+        const left *x = (const left *)(uintptr_t)ops->entry[i].value;
+        cps_buf_printf(&b, "%s%s (%u%s%s%s)", i ? ", " : "", ops->entry[i].str, x->count, *x->from ? ", made of '" : "",
+                       x->from, *x->from ? "'" : "");
+    }
     cps_error(l->d, code, CPS_NOSPAN, "%s %s: %s", what, l->o->target ? l->o->target->name : "host", b.data);
     cps_help(l->d,
              "write it in other operators, or let `--on host` run the whole model on the host");

@@ -12,7 +12,7 @@ typedef struct cps_lower {
     cps_diags *quiet; /* for trials whose failure is no error; cleared after use */
     /* Instances (as text) that no leaf takes: calls of them are not made again. */
     cps_map banned;
-    /* Ops that map found no operator for: name -> count. */
+    /* Ops that map found no operator for: text -> count and origin (map.c). */
     cps_map missing;
     cps_map inexact; /* those that the engines would not compute exactly, with the reason */
     cps_arena *arena; /* of the run */
