@@ -179,6 +179,94 @@ leaf attention_rows for attention on trn1, trn2, trn3 {
     }
 }
 
+// Queries ib of the heads of one key head, over sections of keys. q and o are [Sq, heads, d], k and v [Skv, d]; `ready`: q, k lie turned
+// in HBM and are [d, heads, Sq] and [d, 1, Skv]. What may be absent comes with a word on whether it is there; the row of a mask serves
+// `per` heads, of which `first` is ours. `row`: elements of a row of values on chip.
+fn sections(o, q, k, v, ib, ready, sink_of, mask_of, sizes, row, scaler, scale, causal, window) {
+    let (ready_q, ready_k) = ready;
+    let (sinks, sink) = sink_of;
+    let (masked, mask, first, per) = mask_of;
+    let (SEC, ZB) = sizes;
+    let (Skv, d) = (v.shape[0], v.shape[1]);
+    let G = q.shape[1];
+    sbuf qt[d by 128, G, ib]: q.dtype bufs 2;
+    if (ready_q) { qt <- q[:, :, ib]; }
+    else {
+        sbuf qr[ib by 128, G, d]: q.dtype bufs 2 <- q[ib, :, :];
+        turn_heads(qt, qr, G, 1, d, ib);
+    }
+    sbuf acc[ib by 128, G, d + 1]: fp32;                    // output and, as its last column, the sum
+    sbuf top[ib by 128, G, 1]: fp32;                        // minus the largest score so far
+    if (sinks) { sbuf sk[all, G]: fp32 bufs 2 <- sink; }
+    let all_seen = visible(ib, Skv, causal, window);
+    for s in tiles(all_seen, SEC) {
+        let ns = s.size;
+        let before = s.first ? 0 : s.start;                 // keys below this are behind us
+        sbuf va[ns by 128, row]: v.dtype bufs 2;
+        // A moving transfer goes in elements that divide a row and the distance of partitions: others take records by the partition.
+        if (row > d + 1 && 262144 % (d * bytes(v.dtype)) > 0) { for j in tiles(ns, 128) { va[j, 0:d] <- v[ds(s.start + j.start, j.size), :]; } }
+        else { va[:, 0:d] <- v[s.start:s.end, :]; }
+        va[:, d:d + 1] = 1.0;
+        sbuf kt[d by 128, 1, ns]: k.dtype bufs 2;
+        if (ready_k) { kt <- k[:, :, s]; }
+        else {
+            sbuf kr[ns by 128, 1, d]: k.dtype bufs 2;
+            kr[:, 0, :] <- k[s.start:s.end, :];
+            turn_heads(kt, kr, 1, 1, d, ns);
+        }
+        for i in tiles(ib, 128), h in 0..G {
+            let live = clip(visible(i, Skv, causal, window), s.start, s.end);
+            if (live.size == 0) { continue; }
+            let fresh = clip(visible(i, Skv, causal, window), 0, before).size == 0;
+            let n = live.size;
+            if (masked) { sbuf mk[all, n]: fp32 bufs 2 <- mask[(first + h) / per - first / per, live.start:live.end]; }
+            sbuf z[i, n]: fp32 bufs ZB;
+            for j in tiles(live, 512) {
+                let (lo, hi) = (j.start - live.start, j.end - live.start);
+                psum p[i, j.size]: fp32 bufs 2;
+                for c in tiles(d, 128) { p += qt[c, h, i]' @ kt[c, 0, j.start - s.start:j.end - s.start]; }
+                if (masked) { z[:, lo:hi] = p * scale + mk[:, lo:hi]; } else if (scaler == "act") { z[:, lo:hi] = p * scale on act; }
+                else { z[:, lo:hi] = p * scale on dve; }
+                hide(z[:, lo:hi], i, j, causal, window);
+            }
+            sbuf neg[i, 1]: fp32 bufs 2 = -max(z, axis: free);
+            if (masked) { neg = minimum(neg, 3.0e38); }  // a section of -inf alone: inf - inf is no number
+            neg = minimum(neg, 3.0e38);                     // a section masked with -inf: inf - inf is no number
+            if (!fresh) { neg = minimum(neg, top[i, h, :]); }
+            else if (sinks) { neg = minimum(neg, sk[:, h:h + 1] * -1.0); }
+            sbuf e[i, n]: q.dtype bufs 2 = exp(z + neg);
+            if (!fresh) {
+                sbuf alpha[i, 1]: fp32 bufs 2 = neg - top[i, h, :];
+                alpha = exp(alpha);                         // what the earlier sums shrink by
+            }
+            top[i, h, :] = neg;
+            sbuf et[n by 128, i]: q.dtype bufs 2;
+            for c in tiles(n, 512) {
+                psum pt[c by 128, i]: transposed(q.dtype) bufs 2;
+                for j in tiles(c, 128) { pt[j, i] = e[:, j]'; }
+                et[c, :] = pt;
+            }
+            psum po[i, d + 1]: fp32 bufs 2;
+            for j in tiles(n, 128) { po += et[j, :]' @ va[ds(live.start - s.start + j.start, j.size), 0:d + 1]; }
+            if (fresh) { acc[i, h, :] = po; } else { acc[i, h, :] = acc[i, h, :] * alpha + po; }
+        }
+    }
+    for i in tiles(ib, 128) {
+        sbuf ot[i, G, d]: o.dtype bufs 2;
+        sbuf inv[i, G, 1]: fp32 bufs 2;
+        if (sinks) {
+            sbuf es[i, G, 1]: fp32 bufs 2 = sk.view("p h -> p h 1") + top[i, :, :];
+            es = exp(es);
+            es = acc[i, :, d:d + 1] + es;
+            inv = 1.0 / es;
+        } else {
+            inv = 1.0 / acc[i, :, d:d + 1];
+        }
+        ot = acc[i, :, 0:d] * inv;
+        o[i, :, :] <- ot;
+    }
+}
+
 // Rows of scores too long for one partition: keys in sections, with a running maximum, sum and output per query.
 leaf attention_stream for attention on trn1, trn2, trn3 {
     layout q: [B, Sq, d] or [B, d, Sq];
@@ -196,7 +284,14 @@ leaf attention_stream for attention on trn1, trn2, trn3 {
     param scaler in {"act", "dve"} = "act";                     // who takes scores out of PSUM
     let size = bytes(q.dtype);
     let G = B / Bkv;
-    where 2 * SEC / 128 * (2 * d + 1) * size + 2 * SEC * ceil_div(d, 128) * size + QB / 128 * G * (d + 3) * 4 * 2
+    // Key heads in a hardware loop: what the trace has no steps for otherwise. 128 queries and 128 keys take some 70.
+    let groups = ceil_div(Sq, 128) * ceil_div(causal ? (window > 0 ? min(window + 128, Skv) : (min(Sq, Skv) + 256) / 2) : Skv, 128);
+    let per = present(mask) ? B / Bm : 1;                       // heads that a row of the mask serves
+    param heads in {"unrolled", "loop"} = B / cores * groups * 70 > 3900000 && (per == B || G % per == 0) ? "loop" : "unrolled";
+    where heads == "unrolled" || per == B || G % per == 0 : "a loop over key heads wants rows of the mask for whole ones, or one for all";
+    where heads == "unrolled" || o.inner == 2 : "results turned on their way out have no loop";
+    let row = heads == "loop" ? 2 * d : d + 1;                  // a moving transfer goes in elements that divide a row and its distance to the next one
+    where 2 * SEC / 128 * (d + row) * size + 2 * SEC * ceil_div(d, 128) * size + QB / 128 * G * (d + 3) * 4 * 2
           + G * (d + QB * ceil_div(d, 128)) * size * 2 + SEC * (4 * ZB + 4 * size) + (present(mask) ? 8 * SEC : 0) + 2048 <= sbuf.partition * 7 / 8
         : "a section of keys and values and the state of a block of queries must stay on chip";
     let pairs = B * Sq * (causal ? min(Sq, Skv) * 0.5 : Skv);
@@ -206,81 +301,31 @@ leaf attention_stream for attention on trn1, trn2, trn3 {
     cases (B: 2, Bkv: 1, Sq: 300, Skv: 1300, d: 64), (B: 1, Bkv: 1, Sq: 700, Skv: 700, d: 32, causal: true, with: "sink"),
           (B: 2, Bkv: 2, Sq: 600, Skv: 600, d: 40, causal: true, window: 130), (B: 4, Bkv: 2, Sq: 5, Skv: 1025, d: 130, Bm: 2, with: "mask", dtype: fp32);
 
-    for kv in 0..Bkv across cores, ib in tiles(Sq, QB) {
-        let h0 = kv * G;
-        sbuf qt[d by 128, G, ib]: q.dtype bufs 2;
-        if (q.order == 1) { load_turned(qt, q.view("b s d -> d b s"), h0..h0 + G, ib, 1); }
-        else {
-            sbuf qr[ib by 128, G, d]: q.dtype bufs 2 <- q.view("b s d -> s b d")[ib, ds(h0, G), :];
-            turn_heads(qt, qr, G, 1, d, ib);
+    let rows_q = q.order == 1 ? q.view("b s d -> d b s") : q.view("b s d -> s b d");
+    let rows_o = o.view("b s d -> s b d");
+    let ready = (q.order == 1, k.order == 1);
+    let sizes = (SEC, ZB);
+    let no = (false, 0);
+    if (heads == "unrolled") {
+        for kv in 0..Bkv across cores, ib in tiles(Sq, QB) {
+            let h0 = kv * G;
+            let m0 = h0 / per;
+            sections(rows_o[:, ds(h0, G), :], rows_q[:, ds(h0, G), :],
+                     k.order == 1 ? k.view("b s d -> d b s")[:, ds(kv, 1), :] : k[kv, :, :], v[kv, :, :], ib, ready,
+                     present(sink) ? (true, sink[ds(h0, G)]) : no, present(mask) ? (true, mask[m0:(h0 + G - 1) / per + 1, :], h0, per) : (false, 0, 0, 1),
+                     sizes, row, scaler, scale, causal, window);
         }
-        sbuf acc[ib by 128, G, d + 1]: fp32;                    // output and, as its last column, the sum
-        sbuf top[ib by 128, G, 1]: fp32;                        // minus the largest score so far
-        if (present(sink)) { sbuf sk[all, G]: fp32 bufs 2 <- sink[ds(h0, G)]; }
-        let all_seen = visible(ib, Skv, causal, window);
-        for s in tiles(all_seen, SEC) {
-            let ns = s.size;
-            let before = s.first ? 0 : s.start;                 // keys below this are behind us
-            sbuf va[ns by 128, d + 1]: v.dtype bufs 2;
-            va[:, 0:d] <- v[kv, s.start:s.end, :];
-            va[:, d:d + 1] = 1.0;
-            sbuf kt[d by 128, 1, ns]: k.dtype bufs 2;
-            if (k.order == 1) { load_turned(kt, k.view("b s d -> d b s"), kv..kv + 1, s, 1); }
-            else {
-                sbuf kr[ns by 128, 1, d]: k.dtype bufs 2;
-                kr[:, 0, :] <- k[kv, s.start:s.end, :];
-                turn_heads(kt, kr, 1, 1, d, ns);
+    } else {
+        let mine = share(range(Bkv), core, cores);
+        let rows = max(1, G / per);                             // of the mask, of a key head
+        loop kv in mine.start..mine.end {
+            reg h0: i32 = kv * G;
+            reg m0: i32 = kv * (per == B ? 0 : rows);
+            for ib in tiles(Sq, QB) {
+                sections(rows_o[:, ds(h0, G), :], rows_q[:, ds(h0, G), :], k.order == 1 ? k.view("b s d -> d b s")[:, ds(kv, 1), :] : k[kv, :, :],
+                         v[kv, :, :], ib, ready, present(sink) ? (true, sink[ds(h0, G)]) : no,
+                         present(mask) ? (true, mask[ds(m0, rows), :], 0, per) : (false, 0, 0, 1), sizes, row, scaler, scale, causal, window);
             }
-            for i in tiles(ib, 128), h in 0..G {
-                let live = clip(visible(i, Skv, causal, window), s.start, s.end);
-                if (live.size == 0) { continue; }
-                let fresh = clip(visible(i, Skv, causal, window), 0, before).size == 0;
-                let n = live.size;
-                if (present(mask)) { sbuf mk[all, n]: fp32 bufs 2 <- mask[(h0 + h) / (B / Bm), live.start:live.end]; }
-                sbuf z[i, n]: fp32 bufs ZB;
-                for j in tiles(live, 512) {
-                    let (lo, hi) = (j.start - live.start, j.end - live.start);
-                    psum p[i, j.size]: fp32 bufs 2;
-                    for c in tiles(d, 128) { p += qt[c, h, i]' @ kt[c, 0, j.start - s.start:j.end - s.start]; }
-                    if (present(mask)) { z[:, lo:hi] = p * scale + mk[:, lo:hi]; } else if (scaler == "act") { z[:, lo:hi] = p * scale on act; }
-                    else { z[:, lo:hi] = p * scale on dve; }
-                    hide(z[:, lo:hi], i, j, causal, window);
-                }
-                sbuf neg[i, 1]: fp32 bufs 2 = -max(z, axis: free);
-                if (present(mask)) { neg = minimum(neg, 3.0e38); }  // a section of -inf alone: inf - inf is no number
-                neg = minimum(neg, 3.0e38);                     // a section masked with -inf: inf - inf is no number
-                if (!fresh) { neg = minimum(neg, top[i, h, :]); }
-                else if (present(sink)) { neg = minimum(neg, sk[:, h:h + 1] * -1.0); }
-                sbuf e[i, n]: q.dtype bufs 2 = exp(z + neg);
-                if (!fresh) {
-                    sbuf alpha[i, 1]: fp32 bufs 2 = neg - top[i, h, :];
-                    alpha = exp(alpha);                         // what the earlier sums shrink by
-                }
-                top[i, h, :] = neg;
-                sbuf et[n by 128, i]: q.dtype bufs 2;
-                for c in tiles(n, 512) {
-                    psum pt[c by 128, i]: transposed(q.dtype) bufs 2;
-                    for j in tiles(c, 128) { pt[j, i] = e[:, j]'; }
-                    et[c, :] = pt;
-                }
-                psum po[i, d + 1]: fp32 bufs 2;
-                for j in tiles(n, 128) { po += et[j, :]' @ va[ds(live.start - s.start + j.start, j.size), :]; }
-                if (fresh) { acc[i, h, :] = po; } else { acc[i, h, :] = acc[i, h, :] * alpha + po; }
-            }
-        }
-        for i in tiles(ib, 128) {
-            sbuf ot[i, G, d]: o.dtype bufs 2;
-            sbuf inv[i, G, 1]: fp32 bufs 2;
-            if (present(sink)) {
-                sbuf es[i, G, 1]: fp32 bufs 2 = sk.view("p h -> p h 1") + top[i, :, :];
-                es = exp(es);
-                es = acc[i, :, d:d + 1] + es;
-                inv = 1.0 / es;
-            } else {
-                inv = 1.0 / acc[i, :, d:d + 1];
-            }
-            ot = acc[i, :, 0:d] * inv;
-            o.view("b s d -> s b d")[i, ds(h0, G), :] <- ot;
         }
     }
 }

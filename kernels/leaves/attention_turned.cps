@@ -35,11 +35,15 @@ fn first_partial(window) { return max(0, (window + 127) / 128 - 1); }
 fn one_pass(t) { return t.dtype == fp32 ? t.bits(tf32) : t; }
 
 // dst[d, n] receives the rows src[n, d], which lie in HBM, turned: by the transfer, or by the PE through `bank` where a
-// transfer does not turn 4 bytes.
-fn turn(dst, src, n, bank) {
+// transfer does not turn 4 bytes. One that moves (`moves`) turns multiples of 16 rows; the few behind them go element by element.
+fn turn(dst, src, n, bank, moves) {
     let d = src.axis(1).size;
-    if (bytes(src.dtype) == 2 || src.order == 1) { dst[:, n] <- src[n, :]'; }
-    else {
+    if (src.order == 1) { dst[:, n] <- src[n, :]'; }
+    else if (bytes(src.dtype) == 2) {
+        let even = clip(n, 0, moves ? n.start + n.size / 16 * 16 : n.end);
+        if (even.size > 0) { dst[:, even] <- src[even, :]'; }
+        if (even.size < n.size) { dst[:, even.end..n.end] <- src[even.end..n.end, :]' via elements; }
+    } else {
         for c in tiles(n, 512) {
             sbuf rows[c by 128, d]: src.dtype bufs 3 <- src[c, :];
             for j in tiles(c, 128) { bank[0:d, ds(j.start - c.start, j.size)] = rows[j, :]'; }
@@ -299,6 +303,121 @@ fn judge(passed, invs, sums, n) {
     passed = min(same, axis: free);
 }
 
+// Place for keys and values of a head, turned and with their column of ones, and for those of a prior.
+// `row`: elements of a row of values.
+fn keys_of(k, v, row, slots, SP) {
+    let (Skv, d) = (k.shape[1], k.shape[2]);
+    sbuf kt[d, Skv]: k.dtype bufs slots;
+    sbuf va[Skv by 128, row]: v.dtype bufs slots;
+    va[:, d:d + 1] = 1.0 on pool;
+    if (SP == 0) { return (kt, va, kt, va); }
+    sbuf kp[d, SP]: k.dtype bufs slots;
+    sbuf vp[SP by 128, d + 1]: v.dtype bufs slots;
+    return (kt, va, kp, vp);
+}
+
+// Values of the keys c. A moving transfer goes in elements that divide a row and the distance of partitions: others take records by
+// the partition, so that tiles come one by one.
+fn load_values(va, v, c, moves) {
+    let d = v.shape[1];
+    for j in tiles(c, moves && 262144 % (d * bytes(v.dtype)) > 0 ? 128 : c.size) { va[j, 0:d] <- v[j, :]; }
+}
+
+fn load_prior(on_chip, prior, CH, bank, moves) {
+    let (kt, va, kp, vp) = on_chip;
+    let (SP, k, v, counts, until, back) = prior;
+    for c in tiles(SP, CH) { turn(kp, k, c, bank, moves); }
+    prior_values(vp, v, counts);
+}
+
+// One head: its rows o of queries q, keys k and values v, which load when the first query wants them: `state` says up to where, and
+// whether the prior has. What may be absent comes with a word on whether it is there, a prior with its length. `number` is that of
+// the head where cores take blocks of queries in turns; `moves`: the head is a register, and the code serves all.
+fn head(o, q, k, v, on_chip, prior, mask_row, sink_of, rows, bank, state, sizes, moves, number, by_turns, passed) {
+    let (kt, va, kp, vp) = on_chip;
+    let (SP, k_prior, v_prior, counts, until, back) = prior;
+    let (masked, mask) = mask_row;
+    let (sinks, sink) = sink_of;
+    let (QG, KB, CH, scale, causal, window, plain) = sizes;
+    let (in_turns, blocks) = by_turns;
+    let (Skv, d) = (k.shape[0], k.shape[1]);
+    let tiles_q = ceil_div(q.shape[0], 128);
+    let et = q.dtype == fp32 ? fp32 : bf16;                     // exponentials reach far: no fp16
+    let (first, was_ready) = state;
+    var loaded = first;                                         // keys up to here are on chip or on their way
+    var ready = was_ready;                                      // and so is the prior
+    if (masked) { sbuf mk[Skv by 128, 1]: fp32 bufs 2 <- mask.view("s -> s 1"); } else { let mk = kt; }
+    if (sinks) {
+        sbuf es[all, 1]: fp32 bufs 2 <- sink;
+        es = exp(es);
+    }
+    sbuf invs[128, tiles_q]: fp32 bufs 2 = 1.0;
+    sbuf sums[128, tiles_q]: fp32 bufs 2 = 0.0;
+    for ig in tiles(rows, QG) {
+        if (in_turns && owner(ig.start / QG, blocks, number) != core) { continue; }
+        sbuf qt[d, ig]: q.dtype bufs 3;
+        turn(qt, q, ig, bank, moves);
+        let looks_back = clip(ig, 0, back);             // its queries that may see the prior
+        if (SP > 0 && !ready && looks_back.size > 0) {
+            load_prior(on_chip, prior, CH, bank, moves);
+            ready = true;
+        }
+        let live = visible(ig, Skv, causal, window);
+        for c in tiles(clip(range(Skv), max(loaded, live.start), round_up(live.end, 128)), CH) {
+            turn(kt, k, c, bank, moves);
+            load_values(va, v, c, moves);
+            loaded = c.end;
+        }
+        let keys = one_pass(kt);
+        let queries = one_pass(qt);
+        let values = one_pass(va)[:, 0:d + 1];
+        psum acc[ig by 128, d + 1]: fp32 align 2048 bufs 2;
+        // The keys at the diagonal come first and are used last: nothing waits for their masks.
+        let open = causal ? clip(live, 0, ig.start) : live;
+        let closed = causal ? clip(live, ig.start, Skv) : clip(live, 0, 0);
+        if (causal) { sbuf ed[closed by 128, ig]: et bufs 2; }
+        let old = clip(range(SP), 0, looks_back.size > 0 ? SP : 0);
+        for part in 0..3 {
+            for c in tiles(part == 0 ? closed : part == 1 ? old : open, KB * 128) {
+                psum p[c by 128, ig]: fp32 bufs q.dtype == fp32 ? 3 : 4;
+                if (causal && part == 0) {
+                    exponentials(ed, p, kt, qt, ig, c, scale, masked, mk, causal, window);
+                    continue;
+                }
+                sbuf e[c by 128, ig]: et bufs 6;
+                if (part == 1 && window > 0) {
+                    look_back(e, p, kp, qt, looks_back, c, scale, until);
+                    let weights = one_pass(e);
+                    for j in tiles(c, 128), i in tiles(looks_back, 128) { acc[i, :] += weights[j, i]' @ one_pass(vp)[j, :]; }
+                } else if (part == 1 || plain) {        // nothing hidden: few steps of the trace for most of the work
+                    let ks = part == 1 ? one_pass(kp) : keys;
+                    let vs = part == 1 ? one_pass(vp) : values;
+                    for j in tiles(c, 128) { p[j, :] = ks[:, j]' @ queries; }
+                    e = exp(p * scale);
+                    let weights = one_pass(e);
+                    for j in tiles(c, 128), i in tiles(ig, 128) { acc[i, :] += weights[j, i]' @ vs[j, :]; }
+                } else {
+                    exponentials(e, p, kt, qt, ig, c, scale, masked, mk, causal, window);
+                    products(acc, e, va[:, 0:d + 1], ig, c, causal, window);
+                }
+            }
+        }
+        if (causal) { products(acc, ed, va[:, 0:d + 1], ig, closed, causal, window); }
+        sbuf ot[ig by 128, d]: o.dtype bufs 3;
+        sbuf sum[ig by 128, d + 1]: fp32 bufs 3;
+        for i in tiles(ig, 128) { sum[i, :] = acc[i, :]; }
+        for i in tiles(ig, 128) {
+            let t = i.start / 128;
+            if (sinks) { sum[i, d:d + 1] = sum[i, d:d + 1] + es; }
+            invs[0:i.size, t:t + 1] = 1.0 / sum[i, d:d + 1];
+            ot[i, :] = sum[i, 0:d] * invs[0:i.size, t:t + 1] reduce add into sums[0:i.size, t:t + 1];
+        }
+        o[ig, :] <- ot;
+    }
+    judge(passed, invs, sums, tiles_q);
+    return (loaded, ready);
+}
+
 leaf attention_turned for attention on trn2, trn3 {
     where q.dtype in {bf16, fp16, fp32} && k.dtype == q.dtype && v.dtype == q.dtype : "q, k and v must share bf16, fp16 or fp32";
     where o.inner == 2 || bytes(o.dtype) == 2 : "results of 4 bytes do not turn on their way out";
@@ -320,8 +439,16 @@ leaf attention_turned for attention on trn2, trn3 {
     let size = bytes(q.dtype);
     let tiles_q = ceil_div(Sq, 128);
     let SP = present(k_prior) ? Sp : 0;
-    let resident = (Skv + SP) * size + (ceil_div(Skv, 128) + ceil_div(SP, 128)) * (d + 1) * size;  // keys and values of one head
-    param twice in {1, 2} = 2;                                  // slots for them
+    // Heads in a hardware loop: what the trace has no steps for otherwise. Each 128 queries and keys take some 32, or 130 where any
+    // may be hidden.
+    let tall = ceil_div(Sq, 128) * (ceil_div(!causal ? Skv : window > 0 ? min(window + 128, Skv) : (Skv + 256) / 2, 128) + (present(k_prior) ? ceil_div(Sp, 128) : 0));
+    param heads in {"unrolled", "loop"} = B / cores * tall * (window > 0 || present(mask) ? 130 : 32) > 3900000 ? "loop" : "unrolled";
+    where heads == "unrolled" || o.inner == 2 : "results turned on their way out have no loop";
+    let slim = (Skv + SP) * size + ceil_div(SP, 128) * (d + 1) * size;      // keys of one head, and the values of a prior
+    // A moving transfer goes in elements that divide a row and its distance to the next one.
+    let row = heads == "unrolled" ? d + 1 : slim + ceil_div(Skv, 128) * 2 * d * size < 147456 ? 2 * d : d % 2 == 0 ? d * 3 / 2 : d + 1;
+    let resident = slim + ceil_div(Skv, 128) * row * size;
+    param twice in {1, 2} = heads == "loop" ? 1 : 2;            // slots for them
     param step in {0, 1, 512, 1024, 2048, 4096} = 0;            // of a hardware loop; 0: by the length, 1: no loop
     where step <= 1 || causal && Sq % step == 0 : "blocks must divide the queries";
     where twice * resident + 2 * ceil_div(min(SP, 2048), 128) * (d + 1) * size + 2 * (tiles_q + B) * 4 + 3 * 512 * size
@@ -343,7 +470,6 @@ leaf attention_turned for attention on trn2, trn3 {
           (B: 1, Bkv: 1, Sq: 200, Skv: 200, d: 32, Sp: 130, scale: 40.0, with: "k_prior v_prior prior_used");
 
     let G = B / Bkv;
-    let et = q.dtype == fp32 ? fp32 : bf16;                     // exponentials reach far: no fp16
     let plain = window == 0 && !present(mask);                  // only keys at the diagonal are hidden from anybody
     let QG = 256;                                               // queries of a group: its sums take two PSUM banks, twice
     let KB = 2;                                                 // tiles of keys of an exponential: one bank, four times
@@ -367,6 +493,7 @@ leaf attention_turned for attention on trn2, trn3 {
     }
     // Hardware loops serve 2-byte rows that whole elements of transfers fill, as they lie, and cores that have heads of their own.
     let in_blocks = plain && causal && SP == 0 && bytes(q.dtype) == 2 && d in {64, 128} && q.order + k.order + o.order == 0 && !by_query;
+    let rolls = heads == "loop" && !in_turns;                    // cores in turns take other blocks of the next head
     let n = !in_blocks || step == 1 ? 0 : step > 1 ? step : block_of(Sq, kvs.size * hs.size);
     if (n > 0) {
         let Q = Sq / n;
@@ -423,90 +550,67 @@ leaf attention_turned for attention on trn2, trn3 {
         }
         hold_no_more(n, rows_o, held, invs, sums, passed, fine, present(sink), es, before);
     } else {
-        sbuf fine[128, kvs.size * hs.size]: fp32;                   // by head: 1 where the rows passed
-        for kv in kvs.start..kvs.end {
-            sbuf kt[d, Skv]: k.dtype bufs twice;
-            sbuf va[Skv by 128, d + 1]: v.dtype bufs twice;
-            va[:, d:d + 1] = 1.0 on pool;
-            if (SP > 0) {
-                sbuf kp[d, SP]: k.dtype bufs twice;
-                sbuf vp[SP by 128, d + 1]: v.dtype bufs twice;
+        let sizes = (QG, KB, CH, scale, causal, window, plain);
+        let by_turns = in_turns ? (true, blocks) : (false, 0);
+        let no = (false, 0);
+        if (rolls) {
+            sbuf fine[128, 1]: fp32 bufs 1 = 1.0;
+            sbuf passed[128, 1]: fp32 bufs 1;
+            if (present(mask)) {
+                reg mrow: i32 = kvs.start * G / (B / Bm);
+                reg serves: i32 = B / Bm - kvs.start * G % (B / Bm);    // heads that the row still serves
             }
-            var ready_prior = false;
-            var loaded = -1;                                        // keys up to here are on chip or on their way
-            for h in hs.start..hs.end {
-                let b = kv * G + h;
-                if (present(mask)) { sbuf mk[Skv by 128, 1]: fp32 bufs 2 <- mask[b / (B / Bm), :].view("s -> s 1"); }
-                if (present(sink)) {
-                    sbuf es[all, 1]: fp32 bufs 2 <- sink[ds(b, 1)];
-                    es = exp(es);
+            loop kv in kvs.start..kvs.end {
+                let on_chip = keys_of(k, v, row, twice, SP);
+                let prior = SP > 0 ? (SP, k_prior[kv, :, :], v_prior[kv, :, :], counts, until, back) : (0, 0, 0, 0, 0, back);
+                if (hs.size > 1) {                              // what several heads share cannot come in the first one's turn
+                    let (kt, va, kp, vp) = on_chip;
+                    for c in tiles(Skv, CH) {
+                        turn(kt, k[kv, :, :], c, bank, true);
+                        load_values(va, v[kv, :, :], c, true);
+                    }
+                    if (SP > 0) { load_prior(on_chip, prior, CH, bank, true); }
                 }
-                sbuf invs[128, tiles_q]: fp32 bufs 2 = 1.0;
-                sbuf sums[128, tiles_q]: fp32 bufs 2 = 0.0;
-                for ig in tiles(rows, QG) {
-                    if (in_turns && owner(ig.start / QG, blocks, b) != core) { continue; }
-                    sbuf qt[d, ig]: q.dtype bufs 3;
-                    turn(qt, q[b, :, :], ig, bank);
-                    let looks_back = clip(ig, 0, back);             // its queries that may see the prior
-                    if (SP > 0 && !ready_prior && looks_back.size > 0) {
-                        for c in tiles(SP, CH) { turn(kp, k_prior[kv, :, :], c, bank); }
-                        prior_values(vp, v_prior[kv, :, :], counts);
-                        ready_prior = true;
+                if (hs.size == 1) {
+                    reg b: i32 = kv * G + hs.start;
+                    let all = head(o[b, :, :], q[b, :, :], k[kv, :, :], v[kv, :, :], on_chip, prior, present(mask) ? (true, mask[mrow, :]) : no,
+                                   present(sink) ? (true, sink[ds(b, 1)]) : no, rows, bank, (-1, false), sizes, true, 0, by_turns, passed);
+                    fine = minimum(fine, passed);
+                    if (present(mask)) {
+                        serves = serves - 1;
+                        when (serves == 0) {
+                            mrow = mrow + 1;
+                            serves = B / Bm;
+                        }
                     }
-                    let live = visible(ig, Skv, causal, window);
-                    for c in tiles(clip(range(Skv), max(loaded, live.start), round_up(live.end, 128)), CH) {
-                        turn(kt, k[kv, :, :], c, bank);
-                        va[c, 0:d] <- v[kv, c, :];
-                        loaded = c.end;
-                    }
-                    let keys = one_pass(kt);
-                    let queries = one_pass(qt);
-                    let values = one_pass(va);
-                    psum acc[ig by 128, d + 1]: fp32 align 2048 bufs 2;
-                    // The keys at the diagonal come first and are used last: nothing waits for their masks.
-                    let open = causal ? clip(live, 0, ig.start) : live;
-                    let closed = causal ? clip(live, ig.start, Skv) : clip(live, 0, 0);
-                    if (causal) { sbuf ed[closed by 128, ig]: et bufs 2; }
-                    let old = clip(range(SP), 0, looks_back.size > 0 ? SP : 0);
-                    for part in 0..3 {
-                        for c in tiles(part == 0 ? closed : part == 1 ? old : open, KB * 128) {
-                            psum p[c by 128, ig]: fp32 bufs q.dtype == fp32 ? 3 : 4;
-                            if (causal && part == 0) {
-                                exponentials(ed, p, kt, qt, ig, c, scale, present(mask), present(mask) ? mk : kt, causal, window);
-                                continue;
-                            }
-                            sbuf e[c by 128, ig]: et bufs 6;
-                            if (part == 1 && window > 0) {
-                                look_back(e, p, kp, qt, looks_back, c, scale, until);
-                                let weights = one_pass(e);
-                                for j in tiles(c, 128), i in tiles(looks_back, 128) { acc[i, :] += weights[j, i]' @ one_pass(vp)[j, :]; }
-                            } else if (part == 1 || plain) {        // nothing hidden: few steps of the trace for most of the work
-                                let ks = part == 1 ? one_pass(kp) : keys;
-                                let vs = part == 1 ? one_pass(vp) : values;
-                                for j in tiles(c, 128) { p[j, :] = ks[:, j]' @ queries; }
-                                e = exp(p * scale);
-                                let weights = one_pass(e);
-                                for j in tiles(c, 128), i in tiles(ig, 128) { acc[i, :] += weights[j, i]' @ vs[j, :]; }
-                            } else {
-                                exponentials(e, p, kt, qt, ig, c, scale, present(mask), present(mask) ? mk : kt, causal, window);
-                                products(acc, e, va, ig, c, causal, window);
+                } else {
+                    loop h in hs.start..hs.end {
+                        reg b: i32 = kv * G + h;
+                        let all = head(o[b, :, :], q[b, :, :], k[kv, :, :], v[kv, :, :], on_chip, prior, present(mask) ? (true, mask[mrow, :]) : no,
+                                       present(sink) ? (true, sink[ds(b, 1)]) : no, rows, bank, (Skv, true), sizes, true, 0, by_turns, passed);
+                        fine = minimum(fine, passed);
+                        if (present(mask)) {
+                            serves = serves - 1;
+                            when (serves == 0) {
+                                mrow = mrow + 1;
+                                serves = B / Bm;
                             }
                         }
                     }
-                    if (causal) { products(acc, ed, va, ig, closed, causal, window); }
-                    sbuf ot[ig by 128, d]: o.dtype bufs 3;
-                    sbuf sum[ig by 128, d + 1]: fp32 bufs 3;
-                    for i in tiles(ig, 128) { sum[i, :] = acc[i, :]; }
-                    for i in tiles(ig, 128) {
-                        let t = i.start / 128;
-                        if (present(sink)) { sum[i, d:d + 1] = sum[i, d:d + 1] + es; }
-                        invs[0:i.size, t:t + 1] = 1.0 / sum[i, d:d + 1];
-                        ot[i, :] = sum[i, 0:d] * invs[0:i.size, t:t + 1] reduce add into sums[0:i.size, t:t + 1];
-                    }
-                    o[b, ig, :] <- ot;
                 }
-                let at = (kv - kvs.start) * hs.size + h - hs.start;
-                judge(fine[:, at:at + 1], invs, sums, tiles_q);
+            }
+        } else {
+            sbuf fine[128, kvs.size * hs.size]: fp32;               // by head: 1 where the rows passed
+            for kv in kvs.start..kvs.end {
+                let on_chip = keys_of(k, v, row, twice, SP);
+                let prior = SP > 0 ? (SP, k_prior[kv, :, :], v_prior[kv, :, :], counts, until, back) : (0, 0, 0, 0, 0, back);
+                var state = (-1, false);
+                for h in hs.start..hs.end {
+                    let b = kv * G + h;
+                    let at = (kv - kvs.start) * hs.size + h - hs.start;
+                    state = head(o[b, :, :], q[b, :, :], k[kv, :, :], v[kv, :, :], on_chip, prior, present(mask) ? (true, mask[b / (B / Bm), :]) : no,
+                                 present(sink) ? (true, sink[ds(b, 1)]) : no, rows, bank, state, sizes, false, b, by_turns, fine[:, at:at + 1]);
+                }
             }
         }
     }

@@ -51,6 +51,31 @@ for dims, step, more in (("B=2,Bkv=2,Sq=1024,Skv=1024,d=64", 512, ["--with=sink"
     run(f"{dims} in blocks of {step}", *args, f"--param=step={step}")
     check(listing(*args, f"--param=step={step}").count("\nCOMPARE_BRANCH") > listing(*args, "--param=step=1").count("\nCOMPARE_BRANCH"),
           f"{dims}: no loop")
+# Heads in a loop: one or several on a key head, ragged rows, masks, priors, the second half by rows, two cores.
+HEADS = {"attention_turned": """
+B=3,Bkv=3,Sq=300,Skv=300,d=64 | B=4,Bkv=2,Sq=300,Skv=300,d=128 --attr=causal=true --with=sink | B=2,Bkv=2,Sq=304,Skv=336,d=96 --dtype=fp16
+B=4,Bkv=2,Sq=130,Skv=700,d=128,Bm=2 --with=mask,sink | B=4,Bkv=4,Sq=130,Skv=700,d=128,Bm=1 --with=mask --attr=scale=40
+B=2,Bkv=1,Sq=1100,Skv=1100,d=40 --attr=causal=true --attr=window=130 | B=2,Bkv=2,Sq=2048,Skv=2100,d=64 --dtype=fp32 --attr=causal=true
+B=4,Bkv=2,Sq=300,Skv=300,d=64,Sp=200 --attr=causal=true --attr=window=160 --with=sink,k_prior,v_prior,prior_used
+B=3,Bkv=1,Sq=700,Skv=333,d=64 --logical-nc-config=2 | B=2,Bkv=2,Sq=300,Skv=333,d=64 --attr=tq=1 --attr=tk=1 --target=trn3
+""", "attention_stream": """
+B=3,Bkv=3,Sq=300,Skv=1300,d=192 | B=4,Bkv=2,Sq=130,Skv=1700,d=130,Bm=2 --with=mask,sink | B=4,Bkv=4,Sq=130,Skv=700,d=128,Bm=1 --with=mask
+B=2,Bkv=1,Sq=1100,Skv=1100,d=40 --attr=causal=true --attr=window=130 --target=trn1 | B=4,Bkv=2,Sq=130,Skv=700,d=64,Bm=4 --with=mask --target=trn1
+B=4,Bkv=2,Sq=301,Skv=333,d=192 --attr=tq=1 --attr=tk=1 --dtype=fp32 --target=trn1 | B=4,Bkv=2,Sq=301,Skv=333,d=192 --logical-nc-config=2
+"""}
+for leaf, lines in HEADS.items():
+    for line in lines.strip().replace("\n", "|").split("|"):
+        dims, *more = line.split()
+        args = ["attention", f"--leaf={leaf}", f"--dims={dims}", *more]
+        run(f"{leaf} {line} with heads in a loop", *args, "--param=heads=loop")
+        check(listing(*args, "--param=heads=loop").count("\nCOMPARE_BRANCH") > listing(*args, "--param=heads=unrolled").count("\nCOMPARE_BRANCH"),
+              f"{leaf} {line}: no loop")
+r = copse("kernel", "compile", "attention", "--leaf=attention_stream", "--param=heads=loop", "--dims=B=8,Bkv=4,Sq=130,Skv=700,d=64,Bm=2", "--with=mask",
+          "-o", f"{TMP}/rows")
+check(r.returncode == 1 and b"rows of the mask" in r.stderr, f"rows of a mask for parts of groups: {r.returncode} {r.stderr.decode()[-400:]}")
+# what no trace has the steps for loops by itself
+text = listing("attention", "--dims=B=8,Bkv=8,Sq=16380,Skv=16380,d=64")
+check("COMPARE_BRANCH" in text, "8 heads of 16380 do not loop")
 # the document of such a kernel comes back as the same kernel
 args = [*ATTENTION, "--dims=B=2,Bkv=2,Sq=1024,Skv=1024,d=64", "--param=step=512", "--no-cache"]
 check(copse("kernel", "compile", *args, "--emit=bir", "-o", f"{TMP}/a").returncode == 0, "a document")
