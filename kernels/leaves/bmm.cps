@@ -1,6 +1,13 @@
 // Batched products: one batch after another, all edges.
 use "leaves/matmul.cps";
 
+// What this core does of B batches of M rows: batches, or where there are fewer than cores, tiles of rows.
+fn batches(B, M) { return B < cores && M > 128 ? range(B) : share(range(B), core, cores); }
+fn rows(B, M) {
+    let mine = share(range(ceil_div(M, 128)), core, cores);
+    return B < cores && M > 128 ? clip(range(M), mine.start * 128, mine.end * 128) : range(M);
+}
+
 // w of a batch on chip while rows of x pass, results stored in long rows.
 leaf bmm_rows for bmm on trn1, trn2, trn3 {
     where x.dtype in {bf16, fp16, fp32} && w.dtype == x.dtype : "x and w must share bf16, fp16 or fp32";
@@ -13,9 +20,9 @@ leaf bmm_rows for bmm on trn1, trn2, trn3 {
     tolerance x.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
     cases (B: 12, M: 128, K: 32, N: 128), (B: 2, M: 130, K: 140, N: 1700), (B: 3, M: 1, K: 7, N: 5, dtype: fp32), (B: 1, M: 3, K: 3000, N: 20);
 
-    for b in 0..B across cores {
+    for b in batches(B, M) {
         sbuf wt[K by 128, N]: w.dtype bufs 2 <- w[b, :, :];
-        for mb in tiles(M, 512) {
+        for mb in tiles(rows(B, M), 512) {
             sbuf xt[K by 128, mb]: x.dtype bufs 2;
             load_strip(xt, x[b, :, :], mb, 0..K);
             for m in tiles(mb, 128) {
@@ -42,7 +49,7 @@ leaf bmm_tiles for bmm on trn1, trn2, trn3 {
     tolerance x.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
     cases (B: 12, M: 128, K: 32, N: 128), (B: 2, M: 130, K: 140, N: 600), (B: 3, M: 1, K: 7, N: 5, dtype: fp32), (B: 1, M: 3, K: 3000, N: 20);
 
-    for b in 0..B across cores, m in tiles(M, 128) {
+    for b in batches(B, M), m in tiles(rows(B, M), 128) {
         sbuf xt[K by 128, m]: x.dtype bufs 2;
         load_transposed(xt, x[b, m, :]);
         for n in tiles(N, 512) {
@@ -64,7 +71,7 @@ leaf bmm_stream for bmm on trn1, trn2, trn3 {
     tolerance x.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
     cases (B: 2, M: 130, K: 1030, N: 600), (B: 1, M: 2, K: 300, N: 3, dtype: fp32);
 
-    for b in 0..B across cores, m in tiles(M, 128), n in tiles(N, 512) {
+    for b in batches(B, M), m in tiles(rows(B, M), 128), n in tiles(N, 512) {
         psum acc[m, n]: fp32 bufs 2;
         for kb in tiles(K, KB * 128) {
             sbuf xt[kb by 128, m]: x.dtype bufs 2;

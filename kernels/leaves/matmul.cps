@@ -113,9 +113,9 @@ fn load_paced(xt, x, mb, kb, ahead, paced) { if (paced) { by_queue(xt[kb, mb], x
 // comes with a word on whether it is there.
 // `last`: nothing follows, and the last rows leave in two parts, so that there is less to wait for.
 fn strip(y, x, w, mb, act, ones, bias, with, bring, wk, held, fine, last, paced, sizes) {
-    let (MB, WB, OB, XB, KB, NT, side, slots, few, direct) = sizes;
-    let (K, N) = (w.shape[0], w.shape[1]);
-    let NB = min(side * NT, N);
+    let (MB, WB, OB, XB, KB, NT, side, slots, few, direct, columns) = sizes;
+    let K = w.shape[0];
+    let NB = min(side * NT, columns.size);
     let (biased, all_bias) = bias;
     let (how, other) = with;
     let (keeps, all_w) = wk;
@@ -129,7 +129,7 @@ fn strip(y, x, w, mb, act, ones, bias, with, bring, wk, held, fine, last, paced,
             turn(xt, rows, mb, 0..K);
         }
     }
-    for nb in tiles(N, NB) {
+    for nb in tiles(columns, NB) {
         let edge = last && nb.last;
         psum acc[min(mb.size, 128), ceil_div(mb.size, 128), side, 512]: fp32 bufs (direct ? 8 : 6) / (MB * side);
         for kb in tiles(K, KB * 128) {
@@ -160,7 +160,7 @@ fn strip(y, x, w, mb, act, ones, bias, with, bring, wk, held, fine, last, paced,
             if (how != Other.none) { sbuf r[m, nb] bufs 2 <- other[m, nb]; }
             for q in tiles(nb, ceil_div(side, 2) * NT) {
                 for n in tiles(q, NT) {
-                    let a = acc[0:m.size, m.index, n.start / NT % side, 0:n.size];
+                    let a = acc[0:m.size, m.index, (n.start - nb.start) / NT, 0:n.size];
                     if (how == Other.none) { o[m, n] = apply(act, a); }         // one instruction: ACT, or a copy when act is none
                     else if (how == Other.times) { o[m, n] = r[m, n] * a; }     // DVE tensor_tensor, one operand in PSUM
                     else if (act == Act.none) { o[m, n] = a + r[m, n]; }
@@ -176,12 +176,19 @@ fn strip(y, x, w, mb, act, ones, bias, with, bring, wk, held, fine, last, paced,
 // All strips of this core: one after the other, or `turn` of them in a turn of a hardware loop. Before it comes one that brings w
 // where w stays (`keep`), behind it what is left. A loop keeps the first rows of w where they have room (`hold`): less to wait for in
 // each turn. `ends`: what comes first and last is cut finer.
+// Cores share the strips, or where `columns` are not all, the columns.
 fn strips(y, x, w, act, ones, bias, with, keep, turn, hold, ends, sizes) {
-    let (MB, WB, OB, XB, KB, NT, side, slots, few, direct) = sizes;
+    let (MB, WB, OB, XB, KB, NT, side, slots, few, direct, columns) = sizes;
     let (M, K, N) = (x.shape[0], x.shape[1], w.shape[1]);
     let R = MB * 128;
     let no = (false, 0);
-    if (keep) { sbuf wk[K by 128, N]: w.dtype; let kept = (true, wk); } else { let kept = no; }
+    if (keep) { sbuf wk[K by 128, columns]: w.dtype; let kept = (true, wk); } else { let kept = no; }
+    if (columns.size < N) {
+        for mb in tiles(M, R) {
+            strip(y, x, w, mb, act, ones, bias, with, mb.first || !keep, kept, no, ends && mb.first ? K : 0, ends && mb.last, false, sizes);
+        }
+        return;
+    }
     if (turn == 0) {
         for mb in tiles(M, R) across cores {
             strip(y, x, w, mb, act, ones, bias, with, mb.first || !keep, kept, no, ends && mb.first ? K : 0, ends && mb.last, false, sizes);
@@ -226,20 +233,22 @@ leaf matmul_banks for matmul on trn1, trn2, trn3 {
     param WB in {2, 3, 4, 6} = 4;                               // loads of w in flight
     param OB in {3, 4} = 3;                                     // finished rows on their way out
     let even = N * bytes(y.dtype) % 512 == 0 && (x.inner == 0 ? M * size % 512 == 0 : direct || K * size % 512 == 0);
+    let split = ceil_div(M, MB * 128) < cores && N >= cores * 128;      // too few strips: cores share the columns
+    let C = split ? round_up(ceil_div(N, cores), 64) : N;
     param turn in {0, 1, 2, 4, 16} = few ? 0 : turn_of(M, K, N, MB, x.dtype, even, too_long(trace_steps(M, K, N)));     // strips of a turn of a hardware loop; 0: none
-    let NT = turn > 0 ? min(N, 512) : min(N, round_up(ceil_div(N, ceil_div(N, 512)), 2));   // equal columns: a narrow last tile would cost as much
-    let side = min((direct ? 8 : 6) / MB, ceil_div(N, NT));     // banks of a row tile; two serve transposes
-    let NB = min(side * NT, N);
+    let NT = turn > 0 ? min(C, 512) : min(C, round_up(ceil_div(C, ceil_div(C, 512)), 2));   // equal columns: a narrow last tile would cost as much
+    let side = min((direct ? 8 : 6) / MB, ceil_div(C, NT));     // banks of a row tile; two serve transposes
+    let NB = min(side * NT, C);
     let KB = max(1, (M <= 128 ? 2 : 8) / size);                 // k tiles of a load: about 1 MiB
     let folds = ceil_div(K, 128);
     let slots = turn == 1 ? 1 : 2;                              // of a strip: between turns nothing is loaded ahead
     let fixed = slots * folds * min(MB * 128, M) * size + (OB + 2) * NB * bytes(y.dtype) + (few ? K : 0) * size + 2048;
     let slot = few || direct ? 0 : KB * 128 * size;
     let room = sbuf.partition - fixed - 4 * slot;               // a fourth must not take the room of w
-    param XB in {3, 4} = size == 2 && (room >= folds * N * size || room + slot < folds * N * size && room >= WB * KB * NB * size) ? 4 : 3;    // loads of rows of x that turn on the PE
+    param XB in {3, 4} = size == 2 && (room >= folds * C * size || room + slot < folds * C * size && room >= WB * KB * NB * size) ? 4 : 3;    // loads of rows of x that turn on the PE
     let rest = fixed + XB * slot;
-    let keep = M > MB * 128 && rest + folds * N * size <= sbuf.partition;   // w stays on chip
-    where rest + (keep ? folds * N : WB * KB * NB) * size <= sbuf.partition : "two strips of 128*MB rows of x, or one where each is a turn of a loop, must fit one partition beside w";
+    let keep = M > MB * 128 && rest + folds * C * size <= sbuf.partition;   // w stays on chip
+    where rest + (keep ? folds * C : WB * KB * NB) * size <= sbuf.partition : "two strips of 128*MB rows of x, or one where each is a turn of a loop, must fit one partition beside w";
     where turn == 0 || !few && M / (MB * 128) / cores >= turn + (keep ? 1 : 0) : "a loop needs the strips of a turn";
     let hold = turn > 0 && !keep && rest + (WB + 1) * KB * NB * size <= sbuf.partition;
 
@@ -251,7 +260,8 @@ leaf matmul_banks for matmul on trn1, trn2, trn3 {
 
     if (present(bias)) { sbuf ones[1, 128]: bias.dtype = 1.0; let add = (true, bias); } else { let ones = 0; let add = (false, 0); }
     let with = present(residual) ? (Other.plus, residual) : (Other.none, 0);
-    strips(y, x, w, act, ones, add, with, keep, turn, hold, true, (MB, WB, OB, XB, KB, NT, side, slots, few, direct));
+    let columns = split ? clip(range(N), core * C, (core + 1) * C) : range(N);
+    strips(y, x, w, act, ones, add, with, keep, turn, hold, true, (MB, WB, OB, XB, KB, NT, side, slots, few, direct, columns));
 }
 
 // acc receives the products over rows `ks` of K for rows `m` and columns `n` of the result.

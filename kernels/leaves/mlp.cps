@@ -24,8 +24,9 @@ leaf mlp_tokens for mlp on trn1, trn2, trn3 {
                                   : base + down + 4 * ceil_div(H, 128) * min(256, I) * size <= sbuf.partition ? 256 : 128;  // hidden columns of a load
     where base + down + 4 * ceil_div(H, 128) * min(IB, I) * size <= sbuf.partition
         : "a block of tokens and its hidden activations must stay on chip";
-    cost pe: T * 3 * H * I / (128 * 128) * target.pe_passes(x.dtype) + ceil_div(T, TB) * 3 * H * I / 2048,
-         hbm: bytes(x) + bytes(y) + ceil_div(T, TB) * ((bytes(w_gate) + bytes(w_up)) * short(min(IB, I) * size) + bytes(w_down) * short(NB * size));
+    let each = min(cores, ceil_div(T, TB));                     // a block of tokens is one core's
+    cost pe: (T * 3 * H * I / (128 * 128) * target.pe_passes(x.dtype) + ceil_div(T, TB) * 3 * H * I / 2048) / each,
+         hbm: bytes(x) + bytes(y) + ceil_div(T, TB) / each * ((bytes(w_gate) + bytes(w_up)) * short(min(IB, I) * size) + bytes(w_down) * short(NB * size));
     tolerance x.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
     cases (T: 128, H: 256, I: 512), (T: 1, H: 384, I: 1000), (T: 130, H: 200, I: 136), (T: 520, H: 130, I: 70, dtype: fp32), (T: 1, H: 1, I: 1, act: Act.gelu),
           (T: 300, H: 1100, I: 300);
@@ -61,7 +62,8 @@ leaf mlp_tokens for mlp on trn1, trn2, trn3 {
     }
 }
 
-// Few tokens: the weights stream past once, in rows of 2048 and 4096 columns, against tokens that stand in the array.
+// Few tokens: the weights stream past once, in rows of 2048 and 4096 columns, against tokens that stand in the array. Each of two
+// cores makes one half of the hidden activations, and after they met one half of the result's columns.
 leaf mlp_few for mlp on trn1, trn2, trn3 {
     where T <= 128 : "more tokens have a leaf that keeps weights on chip";
     where x.dtype in {bf16, fp16, fp32} && w_gate.dtype == x.dtype && w_up.dtype == x.dtype && w_down.dtype == x.dtype
@@ -72,7 +74,9 @@ leaf mlp_few for mlp on trn1, trn2, trn3 {
     let KB = 4 / size;                                          // k tiles of a load of 2048 columns: 1 MiB
     where (ceil_div(H, 128) + ceil_div(I, 128)) * T * size + (I + min(I, 2048)) * size + WB * (KB * min(I, 2048) + min(H, 4096)) * size
           + (pieces ? T * 2 : H) * size + 2 * min(H, 4096) * bytes(y.dtype) + 2048 <= sbuf.partition : "hidden activations and weights in flight must fit one partition";
-    cost pe: 3 * H * I * 1.0 / 128 * target.pe_passes(x.dtype), hbm: bytes(x) + bytes(y) + bytes(w_gate) + bytes(w_up) + bytes(w_down);
+    let split = cores > 1 && H >= 256 && I >= 512 && H * I >= 524288;       // less is not worth meeting for
+    let each = split ? cores : 1;
+    cost pe: 3 * H * I * 1.0 / 128 * target.pe_passes(x.dtype) / each, hbm: bytes(x) + bytes(y) + (bytes(w_gate) + bytes(w_up) + bytes(w_down)) / each;
     tolerance x.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
     cases (T: 1, H: 384, I: 1000), (T: 32, H: 512, I: 2304), (T: 3, H: 200, I: 136), (T: 20, H: 130, I: 70, dtype: fp32), (T: 1, H: 1, I: 1, act: Act.gelu);
 
@@ -85,7 +89,13 @@ leaf mlp_few for mlp on trn1, trn2, trn3 {
     }
     sbuf mid[T, I]: x.dtype;
     sbuf mt[I by 128, T]: x.dtype;
-    for ib in tiles(I, 2048) {
+    let C = round_up(ceil_div(I, cores), 128);
+    let mine = split ? clip(range(I), core * C, (core + 1) * C) : range(I);
+    let theirs = split ? clip(range(I), (1 - core) * C, (2 - core) * C) : clip(range(I), I, I);
+    let Y = round_up(ceil_div(H, cores), 64);
+    let columns = split ? clip(range(H), core * Y, (core + 1) * Y) : range(H);
+    if (split) { hbm met[T, I]: x.dtype; }
+    for ib in tiles(mine, 2048) {
         sbuf s[T, ib]: x.dtype bufs 2;
         for gate in [true, false] {
             psum acc[T, 4, 512]: fp32 bufs 1;
@@ -100,15 +110,24 @@ leaf mlp_few for mlp on trn1, trn2, trn3 {
         }
         turn(mt, mid, 0..T, ib);
     }
-    for nb in tiles(H, 4096) {
-        psum acc[T, 8, 512]: fp32 bufs 1;
-        for ib in tiles(I, max(KB / 2, 1) * 128) {
-            sbuf w[ib by 128, nb]: x.dtype bufs WB <- w_down[ib, nb];
-            for i in tiles(ib, 128), n in tiles(nb, 512) { acc[:, n.index, 0:n.size] += mt[i, :]' @ w[i, n]; }
+    if (split) { met[:, mine] <- mid[:, mine]; }
+    let banks = split ? 6 : 8;                                  // what the other core made turns meanwhile, through two
+    for nb in tiles(columns, banks * 512) {
+        psum acc[T, banks, 512]: fp32 bufs 1;
+        for half in [mine, theirs] {
+            if (split && nb.first && half.start == theirs.start) {
+                barrier();
+                mid[:, half] <- met[:, half];
+                turn(mt, mid, 0..T, half);
+            }
+            for ib in tiles(half, max(KB / 2, 1) * 128) {
+                sbuf w[ib by 128, nb]: x.dtype bufs WB <- w_down[ib, nb];
+                for i in tiles(ib, 128), n in tiles(nb, 512) { acc[:, n.index, 0:n.size] += mt[i, :]' @ w[i, n]; }
+            }
         }
         for q in tiles(nb, 2048) {
             sbuf o[T, q]: y.dtype bufs 2;
-            for n in tiles(q, 512) { o[:, n] = acc[:, n.start / 512 % 8, 0:n.size]; }
+            for n in tiles(q, 512) { o[:, n] = acc[:, (n.start - nb.start) / 512, 0:n.size]; }
             y[:, q] <- o;
         }
     }
@@ -126,7 +145,7 @@ fn strips_bytes(M, K, N, MB, WB, S, t) {
 
 // Row tiles of a strip: the more, the less often the weights are read.
 fn tall(M, K, N, t) {
-    let most = M / cores <= 256 ? 2 : banks(t) / 2;
+    let most = M <= 256 ? 2 : banks(t) / 2;                     // one strip, of which two cores share the columns, reads them once
     return strips_bytes(M, K, N, most, 3, 2, t) <= sbuf.partition ? most : strips_bytes(M, K, N, 2, 3, 1, t) <= sbuf.partition ? 2 : 1;
 }
 
@@ -142,12 +161,14 @@ fn high(M, K, N, t) {
 }
 
 // y = x w, or its elements times those of a tensor, strip by strip as matmul_banks does it for many rows.
-fn product(y, x, w, act, with, MB, WB, S, turn) {
+fn product(y, x, w, act, with, MB, WB, S, turn, split) {
     let (M, K, N, t) = (x.shape[0], x.shape[1], w.shape[1], x.dtype);
     let side = columns(MB, N, t) / 512;
+    let C = round_up(ceil_div(N, cores), 64);
+    let mine = split ? clip(range(N), core * C, (core + 1) * C) : range(N);
     let KB = 8 / bytes(t);
     let hold = strips_bytes(M, K, N, MB, WB + 1, turn == 1 ? 1 : S, t) <= sbuf.partition;
-    strips(y, x, w, act, 0, (false, 0), with, false, turn, hold, false, (MB, WB, 3, 3, KB, 512, side, turn == 1 ? 1 : S, false, banks(t) == 8));
+    strips(y, x, w, act, 0, (false, 0), with, false, turn, hold, false, (MB, WB, 3, 3, KB, 512, side, turn == 1 ? 1 : S, false, banks(t) == 8, mine));
 }
 
 // Many tokens: three products one after the other, the hidden activations in memory between them. They are read back while
@@ -162,20 +183,23 @@ leaf mlp_products for mlp on trn1, trn2, trn3 {
     param WB in {2, 3, 4} = 3;                                  // loads of weights in flight
     param turn in {0, 1, 2, 4, 16} = mlp_turn(T, H, I, MB, x.dtype);        // strips of a turn of a hardware loop; 0: no loop
     param last_turn in {0, 1, 2, 4, 16} = mlp_turn(T, I, H, MD, x.dtype);
+    let split = ceil_div(T, max(MB, MD) * 128) < cores;         // too few strips: cores share the columns
+    where !split || min(H, I) >= cores * 128 : "one strip and few columns are for one core";
     where max(turn * MB, last_turn * MD) * 128 * cores <= T : "a loop needs the strips of a turn";
     let SB = strips_bytes(T, H, I, MB, WB, 2, x.dtype) <= sbuf.partition ? 2 : 1;
     let SD = strips_bytes(T, I, H, MD, WB, 2, x.dtype) <= sbuf.partition ? 2 : 1;
     where strips_bytes(T, H, I, MB, WB, SB, x.dtype) <= sbuf.partition : "a strip of 128*MB rows of x must fit one partition";
     where strips_bytes(T, I, H, MD, WB, SD, x.dtype) <= sbuf.partition : "a strip of 128*MD hidden rows must fit one partition";
-    cost pe: T * 3 * H * I / (128 * 128) * target.pe_passes(x.dtype) + 3 * 16384 + T / (MB * 128) / max(turn, 1) * 2 * turn_cycles(turn)
+    cost pe: T * 3 * H * I / (128 * 128) * target.pe_passes(x.dtype) / cores + 3 * 16384 * cores + T / (MB * 128) / max(turn, 1) * 2 * turn_cycles(turn)
              + T / (MD * 128) / max(last_turn, 1) * turn_cycles(last_turn),
-         hbm: 2 * bytes(x) + bytes(y) + 4 * T * I * size + ceil_div(T, MB * 128) * (bytes(w_gate) + bytes(w_up)) + ceil_div(T, MD * 128) * bytes(w_down);
+         hbm: 2 * bytes(x) + bytes(y) + 4 * T * I * size + (ceil_div(T, MB * 128) * (bytes(w_gate) + bytes(w_up)) + ceil_div(T, MD * 128) * bytes(w_down)) / cores;
     tolerance x.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
     cases (T: 130, H: 200, I: 136), (T: 520, H: 130, I: 700, dtype: fp32), (T: 300, H: 640, I: 1100, act: Act.gelu), (T: 513, H: 129, I: 1, dtype: fp16);
 
     hbm g[T, I]: x.dtype;
     hbm h[T, I]: x.dtype;
-    product(g, x, w_gate, act, (Other.none, 0), MB, WB, SB, turn);
-    product(h, x, w_up, Act.none, (Other.times, g), MB, WB, SB, turn);
-    product(y, h, w_down, Act.none, (Other.none, 0), MD, WB, SD, last_turn);
+    product(g, x, w_gate, act, (Other.none, 0), MB, WB, SB, turn, split);
+    product(h, x, w_up, Act.none, (Other.times, g), MB, WB, SB, turn, split);
+    if (cores > 1 && (split || MB != MD)) { barrier(); }        // the last product takes what the other core made
+    product(y, h, w_down, Act.none, (Other.none, 0), MD, WB, SD, last_turn, split);
 }

@@ -50,6 +50,11 @@ for args, target in [(("softmax", "--dims", "T=512,N=1024"), "trn2"),
                      (("matmul", "--dims", "M=1024,K=512,N=512"), "trn2"),
                      (("matmul", "--dims", "M=700,K=257,N=129", "--with", "bias"), "trn3"),
                      (("rmsnorm", "--dims", "T=257,H=512"), "trn2"),
+                     # one strip of rows: by columns; one batch: by rows
+                     (("matmul", "--dims", "M=1,K=1024,N=4096"), "trn2"),
+                     (("matmul", "--dims", "M=128,K=257,N=2037", "--with", "bias,residual", "--attr", "act=gelu"), "trn3"),
+                     (("matmul", "--dims", "M=400,K=2048,N=1530", "--dtype", "fp32", "--attr", "tx=1"), "trn2"),
+                     (("bmm", "--dims", "B=1,M=300,K=140,N=1700"), "trn2"),
                      # by key heads, by query heads, by blocks of queries in turns, by halves; again by rows each its own
                      (("attention", "--dims", "B=4,Bkv=2,Sq=130,Skv=300,d=64,Bm=2", "--with", "mask,sink"), "trn2"),
                      (("attention", "--dims", "B=2,Bkv=1,Sq=300,Skv=300,d=64", "--attr", "causal=true", "--leaf",
@@ -75,6 +80,20 @@ one, _ = run(1, "softmax", "--dims", "T=512,N=1024")
 two, _ = run(2, "softmax", "--dims", "T=512,N=1024")
 check(abs(two["roofline_ns"] - one["roofline_ns"] * 384 / 362 / 2) < 1e-6 * one["roofline_ns"],
       "the roof of a pair: 362 B/ns each")
+
+# The hidden activations of an MLP pass from core to core where both share the columns, or not the same rows.
+for args, target in [(("--dims", "T=1,H=1024,I=3000"), "trn2"), (("--dims", "T=32,H=1024,I=2304", "--dtype", "fp32"), "trn2"),
+                     (("--dims", "T=2,H=6500,I=520", "--leaf", "mlp_few"), "trn3"), (("--dims", "T=300,H=2048,I=1700"), "trn2"),
+                     (("--dims", "T=1536,H=512,I=512", "--leaf", "mlp_products", "--param", "MB=4", "--param", "MD=2"), "trn2"),
+                     (("--dims", "T=300,H=512,I=512", "--leaf", "mlp_products", "--param", "MB=4", "--param", "MD=2"), "trn2"),
+                     (("--dims", "T=300,H=512,I=512", "--leaf", "mlp_products", "--param", "MB=1", "--param", "MD=2"), "trn2")]:
+    one, _ = run(1, "mlp", *args, target=target)
+    two, _ = run(2, "mlp", *args, target=target)
+    check(all(c["instructions"] for c in two["cores"]), f"mlp {args}: both cores work")
+    check(two["time_ns"] < one["time_ns"], f"mlp {args}: {two['time_ns']} ns on two, {one['time_ns']} on one")
+r = copse("kernel", "compile", "mlp", "--leaf", "mlp_products", "--dims", "T=300,H=200,I=136", "--param", "MB=4", "--param", "MD=4",
+          "--logical-nc-config", 2, "-o", f"{TMP}/narrow")
+check(r.returncode == 1 and b"for one core" in r.stderr, f"one strip of few columns: {r.returncode} {r.stderr.decode()[:300]}")
 
 # A prior: positions that are not used count for nobody, a window reaches back over those that are.
 for n, (used, *args) in enumerate([(0, "--attr", "causal=true"), (200, "--attr", "scale=0.2"),
