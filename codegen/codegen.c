@@ -74,6 +74,11 @@ keep(cps_arena *a, const cps_kbin *k)
     }
     for (uint32_t i = 0; i < k->relocs.n; i++)
         cps_vec_push(a, &o->relocs, k->relocs.data[i]);
+    for (uint32_t i = 0; i < k->extents.n; i++) {
+        cps_kextent x = k->extents.data[i];
+        x.name = own(a, &names, x.name);
+        cps_vec_push(a, &o->extents, x);
+    }
     return o;
 }
 

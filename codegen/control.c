@@ -261,6 +261,8 @@ load(cps_sel *s, const cps_tinst *x, unsigned to)
                           : v->reg              ? 0x80ull << 56 | (uint64_t)(r + 1) << 8 | r
                                                 : at);
         b.b[cps_fields[CPS_F_MEM_2D_data].byte] = (uint8_t)to;
+        if (v->reg)
+            cps_sel_moved(s, CPS_F_MEM_2D_start, v);
         cps_mop *m = cps_sel_op(s, CPS_M_SEQ, (cps_engine)e, &b, x->loc);
         if (buf->space == CPS_HBM) {
             cps_mreloc o = {CPS_F_MEM_2D_start, s->var[v->buf],

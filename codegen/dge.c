@@ -278,6 +278,7 @@ moving_address(cps_sel *s, cps_bundle *b, cps_field f, const cps_tinst *x, const
         cps_sel_alu(s, e, CPS_ALU_ADD, r, r, (uint32_t)(o->base + off), x->loc);
     }
     cps_isa_set(b, f, 0x80ull << 56 | (uint64_t)(r + 1) << 8 | r);
+    cps_sel_moved(s, f, o->v);
 }
 
 static void

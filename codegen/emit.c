@@ -50,6 +50,27 @@ put(emit *e, const cps_mop *m, const cps_bundle *b)
     return (m->target && b == &m->code) || verify(e, m, b); // a branch has no distance yet
 }
 
+// What the address in a register of the next bundle may reach.
+static void
+extent(emit *e, const cps_mop *m, const cps_mextent *x)
+{
+    const cps_tbuf *b = &e->g->f->bufs.data[x->buf];
+    cps_kextent o = {.engine = (cps_engine)m->engine,
+                     .index = e->p->k->stream[m->engine].code.n,
+                     .field = x->field};
+    if (b->space == CPS_HBM) {
+        o.var = e->p->var[x->buf];
+    } else {
+        o.name = b->name;
+        o.psum = b->space == CPS_PSUM;
+        o.part = b->part;
+        o.parts = (uint16_t)b->dim[0];
+        o.byte = b->byte;
+        o.bytes = (uint32_t)cps_tbuf_bytes(b);
+    }
+    cps_vec_push(e->g->arena, &e->p->k->extents, o);
+}
+
 bool
 cps_pass_emit(cps_cg *g, cps_mprog *p)
 {
@@ -89,6 +110,8 @@ cps_pass_emit(cps_cg *g, cps_mprog *p)
                             .addend = r->addend};
             cps_vec_push(g->arena, &p->k->relocs, o);
         }
+        for (uint32_t k = 0; k < m->nextent; k++)
+            extent(&e, m, &p->extents.data[m->extent + k]);
         ok &= put(&e, m, &m->code);
     }
     // Branches know their distance once all labels stand.

@@ -111,6 +111,8 @@ typedef struct cps_mop {
     uint32_t target;    /* branch: to that label of the same engine; 0 none */
     uint32_t reloc;     /* index + 1 into prog->relocs of its first; */
     uint16_t nreloc;
+    uint16_t nextent;
+    uint32_t extent;    /* index into prog->extents of its first */
     cps_span loc;
     /* sync: */
     bool signal;          /* the engine's semaphore rises at completion */
@@ -138,12 +140,20 @@ typedef struct cps_mreloc {
     int64_t addend;
 } cps_mreloc;
 
+/* A slot with an address in a register, and the buffer of the tile program that it is of. */
+typedef struct cps_mextent {
+    uint16_t field;
+    uint32_t buf;
+} cps_mextent;
+
 typedef struct cps_mprog {
     cps_kbin *k;          /* variables, descriptors and blocks are filled by select */
     CPS_VEC(cps_mop) ops; /* in program order; per engine also the order of its stream */
     CPS_VEC(cps_macc) accs;
     CPS_VEC(cps_mwait) waits;
     CPS_VEC(cps_mreloc) relocs;
+    CPS_VEC(cps_mextent) extents;
+    const uint32_t *var; /* variable of each HBM buffer */
     CPS_VEC(cps_mdep) deps;
     uint32_t op_ids; /* operations before sync */
     uint32_t labels; /* highest label */

@@ -8,6 +8,25 @@
  * about time is decided: waits and signals are sync.c's. */
 #include "codegen/select.h"
 
+// The noted slots of the operation's own format; others are of a bundle that comes later.
+static void
+take_moved(cps_sel *s, cps_mop *m)
+{
+    cps_insn i = cps_isa_find(m->code.b[0], s->g->t->gen);
+    uint32_t left = 0;
+    m->extent = s->p->extents.n;
+    for (uint32_t k = 0; k < s->moved.n; k++) {
+        cps_mextent x = s->moved.data[k];
+        if (cps_fields[x.field].format != cps_insns[i].format) {
+            s->moved.data[left++] = x;
+            continue;
+        }
+        cps_vec_push(s->g->arena, &s->p->extents, x);
+        m->nextent++;
+    }
+    s->moved.n = left;
+}
+
 cps_mop *
 cps_sel_op(cps_sel *s, cps_mkind kind, cps_engine e, const cps_bundle *b, cps_span loc)
 {
@@ -18,7 +37,15 @@ cps_sel_op(cps_sel *s, cps_mkind kind, cps_engine e, const cps_bundle *b, cps_sp
     m->acc = s->p->accs.n;
     m->reloc = s->p->relocs.n;
     m->loc = loc;
+    if (s->moved.n)
+        take_moved(s, m);
     return m;
+}
+
+void
+cps_sel_moved(cps_sel *s, cps_field f, const cps_tview *v)
+{
+    cps_vec_push(s->g->arena, &s->moved, ((cps_mextent){(uint16_t)f, v->buf}));
 }
 
 // Sorts the walk steep first, joins what touches, and leaves base, run and dims >= 2.
@@ -112,8 +139,10 @@ cps_sel_slot(cps_sel *s, cps_bundle *b, cps_field f, cps_engine e, const cps_tvi
         ap.step[i] = (int16_t)v->d[v->nd - 1 - i].step;
         ap.num[i] = (uint16_t)v->d[v->nd - 1 - i].num;
     }
-    if (v->reg)
+    if (v->reg) {
         ap.addr = 0x80000000u | cps_sel_address(s, e, v, ap.addr, loc);
+        cps_sel_moved(s, f, v);
+    }
     cps_isa_set_ap(b, f, &ap);
 }
 
@@ -849,7 +878,7 @@ cps_pass_select(cps_cg *g, cps_mprog *p)
     p->k = cps_kbin_new(g->arena, g->f->name, g->t->name, g->t->gen);
     p->k->core = g->f->core;
     p->k->cores = g->f->cores > 0 ? g->f->cores : 1;
-    s.var = cps_new_array(g->arena, uint32_t, g->f->bufs.n);
+    p->var = s.var = cps_new_array(g->arena, uint32_t, g->f->bufs.n);
     s.version = cps_new_array(g->arena, uint32_t, g->f->bufs.n);
     s.reg = cps_new_array(g->arena, uint8_t, g->f->bufs.n);
     cps_map_init(&s.labels, g->arena);

@@ -45,6 +45,7 @@ typedef struct cps_sel {
     cps_map labels;         /* tile label -> operation + 1 */
     uint32_t first_op;      /* of the instruction under selection */
     CPS_VEC(cps_open) open; /* control.c: open loops and branches */
+    CPS_VEC(cps_mextent) moved; /* slots that a register moves, of bundles that are not yet there */
     unsigned scratch;       /* first of the scratch registers */
     unsigned scratch_next;
     bool ok;
@@ -64,6 +65,8 @@ cps_sel_buf(const cps_sel *s, const cps_tview *v)
 /* Appends an operation on `e`; the address is valid until the next one. */
 cps_mop *cps_sel_op(cps_sel *s, cps_mkind kind, cps_engine e, const cps_bundle *b,
                     cps_span loc);
+/* Notes that an address in a register stands in slot `f` of a bundle that will be appended. */
+void cps_sel_moved(cps_sel *s, cps_field f, const cps_tview *v);
 /* Notes that the last operation touches a view. */
 void cps_sel_touch(cps_sel *s, const cps_tview *v, bool write);
 /* The bytes a view walks. */

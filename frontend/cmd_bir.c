@@ -184,7 +184,8 @@ cps_bir_compile(cps_cli *c, const char *dir)
     bool ok = k != NULL;
     const cps_target *t = ok ? target_of(c, k, &ok) : NULL;
     // Nobody vouches for a document: what its kernel does is proved as for a fresh one.
-    ok = ok && cps_compile_prove(c, t, k, false);
+    bool leaves;
+    ok = ok && cps_compile_prove(c, t, k, false, &leaves);
     if (ok && emit) {
         cps_buf b = {0};
         cps_kbin_listing(k, &b);

@@ -99,12 +99,13 @@ cps_compile_tile(cps_cli *c, cps_arena *a, const cps_instance *i, const cps_cand
 /* The independent check of a fresh binary: no order of events may race or get stuck. It goes into
  * the kernel's folder and the manifest. */
 bool
-cps_compile_prove(cps_cli *c, const cps_target *t, cps_kbin *k, bool verified)
+cps_compile_prove(cps_cli *c, const cps_target *t, cps_kbin *k, bool verified, bool *leaves)
 {
     const cps_kbin *all[2] = {k, k->peer};
     cps_sim_group *g = cps_sim_group_create_proof(t, k->peer ? 2 : 1, verified);
-    cps_proof p;
+    cps_proof p = {.leaves = false};
     bool ok = cps_sim_group_load(g, all, c->diags) && cps_sim_group_prove(g, 0, &p, c->diags);
+    *leaves = p.leaves;
     for (cps_kbin *x = k; ok && x; x = x->peer) {
         x->stats.races = (uint8_t)p.races;
         x->stats.deadlock = (uint8_t)p.deadlock;
@@ -116,8 +117,11 @@ cps_compile_prove(cps_cli *c, const cps_target *t, cps_kbin *k, bool verified)
 static bool
 proved(cps_cli *c, const cps_instance *i, cps_kbin *k, bool verified)
 {
-    bool ok = cps_compile_prove(c, i->target, k, verified);
-    if (!ok)
+    bool leaves, ok = cps_compile_prove(c, i->target, k, verified, &leaves);
+    if (leaves)
+        cps_help(c->diags, "an offset in a register is taken as '%s' gives it: end the `loop` earlier, or keep the "
+                           "offset in bounds with `min`, `max` or `when`", k->name);
+    else if (!ok)
         cps_note(c->diags, CPS_NOSPAN,
                  k->peer ? "the binaries of '%s' are wrong: two cores write or use the same of what both "
                            "see, outside its loops across cores"

@@ -41,8 +41,8 @@ bool cps_compile_tile(cps_cli *c, cps_arena *a, const cps_instance *i, const cps
 
 /* The independent check of a binary that nobody vouches for: the verdicts go into its figures. False
  * after a diagnostic when it races, gets stuck or cannot be loaded. `verified`: its bundles have
- * passed cps_isa_verify without a finding. */
-bool cps_compile_prove(cps_cli *c, const cps_target *t, cps_kbin *k, bool verified);
+ * passed cps_isa_verify without a finding. `leaves`: an address in a register leaves what it is of. */
+bool cps_compile_prove(cps_cli *c, const cps_target *t, cps_kbin *k, bool verified, bool *leaves);
 
 /* Candidates of an instance and the one to take (`force` may be NULL). -1 after E1107 or E1108
  * with every reason as a note. */

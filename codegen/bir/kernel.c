@@ -362,6 +362,18 @@ read_stats(maker *m, const cps_json *own)
     o->semaphores = (int)integer(s, "semaphores", 0);
 }
 
+/* Bundles are named by number: where some were added or taken away nothing is known of the others. */
+static bool
+read_extents(maker *m, const cps_json *own)
+{
+    const cps_json *n = own ? cps_json_get(own, "bundles") : NULL;
+    for (int e = 0; e < CPS_ENGINES; e++)
+        if (integer(n, cps_engine_name((cps_engine)e), -1) != m->k->stream[e].code.n)
+            return true;
+    return cps_kbin_extents_read(m->k, cps_json_get(own, "extents"), true) ||
+           fail(m, m->f->node, "its extents are malformed");
+}
+
 static bool
 make(maker *m, cps_arena *a)
 {
@@ -385,7 +397,7 @@ make(maker *m, cps_arena *a)
     cps_map_init(&m->starts, m->scratch);
     cps_map_init(&m->files, m->scratch);
     read_stats(m, own);
-    if (!storages(m) || !queues(m) || !instructions(m) || !link_jumps(m))
+    if (!storages(m) || !queues(m) || !instructions(m) || !link_jumps(m) || !read_extents(m, own))
         return false;
     cps_buf why = {0};
     bool ok = cps_kbin_check(m->k, &why);

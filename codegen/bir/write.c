@@ -687,6 +687,27 @@ print_queues(writer *w)
 
 // ---- the whole ----
 
+/* As in kernel.json, and how many bundles each engine has: they are named by number. */
+static void
+add_extents(writer *w, cps_json *own)
+{
+    cps_buf b = {0};
+    cps_jsonw x;
+    const char *why;
+    size_t at;
+    cps_jsonw_init(&x, &b);
+    cps_jsonw_obj(&x, false);
+    cps_kbin_extents_write(w->k, &x);
+    cps_jsonw_end_obj(&x);
+    const cps_json *all = cps_json_parse(w->arena, b.data, b.n, &why, &at);
+    cps_buf_fini(&b);
+    cps_assert(all != NULL);
+    cps_json *bundles = cps_bn_add(own, "bundles", OBJ());
+    for (int e = 0; e < CPS_ENGINES; e++)
+        cps_bn_add(bundles, cps_engine_name((cps_engine)e), INT(w->k->stream[e].code.n));
+    cps_bn_add(own, "extents", (cps_json *)(uintptr_t)cps_json_get(all, "extents"));
+}
+
 static void
 print_own(writer *w)
 {
@@ -705,6 +726,8 @@ print_own(writer *w)
     cps_bn_add(stats, "sbuf_peak", INT(s->sbuf_peak));
     cps_bn_add(stats, "psum_banks", INT(s->psum_banks));
     cps_bn_add(stats, "semaphores", INT(s->semaphores));
+    if (w->k->extents.n)
+        add_extents(w, v);
     cps_jsonw_key(&w->w, "copse");
     cps_bjson_print(&w->w, v, CPS_BF_BLOB, 0);
 }

@@ -74,6 +74,20 @@ typedef struct cps_kreloc {
     int64_t addend;
 } cps_kreloc;
 
+/* What an address in a register may reach: the tile, or the variable in HBM, that the access is of.
+ * The loader does not need it, and whoever runs the kernel may pass over it; the simulator holds
+ * each such access to it. */
+typedef struct cps_kextent {
+    cps_engine engine;
+    uint32_t index;       /* bundle */
+    uint16_t field;       /* the slot with the address: cps_field, by name in the file */
+    uint32_t var;         /* all of this variable; 0: on chip, */
+    const char *name;     /* the tile of this name: */
+    bool psum;
+    uint16_t part, parts;
+    uint32_t byte, bytes; /* of each partition */
+} cps_kextent;
+
 /* A replica group: `n` ranks, in kbin->ranks from `first`. Collectives name the table by number. */
 typedef struct cps_kgroup {
     uint32_t table, first, n;
@@ -121,6 +135,7 @@ typedef struct cps_kbin {
     CPS_VEC(cps_kdesc) descs;
     CPS_VEC(cps_kblock) blocks;
     CPS_VEC(cps_kreloc) relocs;
+    CPS_VEC(cps_kextent) extents;
     CPS_VEC(cps_kgroup) groups;     /* none: one table, 0, of one group of all ranks */
     CPS_VEC(uint32_t) ranks;
     CPS_VEC(cps_kpair) pairs;
@@ -142,6 +157,10 @@ bool cps_kbin_write(const cps_kbin *k, const char *dir);
 void cps_kbin_files(const cps_kbin *k, const char *folder, cps_pfiles *out);
 /* The listing alone: assembly text of all streams, with the source place of each instruction. */
 void cps_kbin_listing(const cps_kbin *k, cps_buf *out);
+/* The list `extents` of kernel.json, with its key, when there are some; and its value, or NULL where there
+ * is none: false when it is malformed. `loose`: slots that a bundle has not are passed over. */
+void cps_kbin_extents_write(const cps_kbin *k, cps_jsonw *w);
+bool cps_kbin_extents_read(cps_kbin *k, const cps_json *list, bool loose);
 /* Reads the folder back; the listing is not read. NULL after E1001, E8011 or E8012. Never trusts
  * the files: sizes, counts, names and offsets are checked. */
 cps_kbin *cps_kbin_read(cps_arena *a, const char *dir, cps_diags *d);

@@ -173,6 +173,22 @@ check_reloc(const cps_kbin *k, uint32_t at, cps_buf *why)
     return true;
 }
 
+static bool
+check_extent(const cps_kbin *k, uint32_t at, cps_buf *why)
+{
+    const cps_kextent *x = &k->extents.data[at];
+    if ((unsigned)x->engine >= CPS_ENGINES || x->index >= k->stream[x->engine].code.n)
+        return bad(why, "extent %u: no such bundle", at);
+    if (x->field == CPS_F_NONE || x->field >= CPS_FIELDS)
+        return bad(why, "extent %u: no such field", at);
+    if (x->var >= k->vars.n || (!x->var && !x->name))
+        return bad(why, "extent %u: no such variable", at);
+    if (!x->var && (x->part + x->parts > CPS_PKG_LANES || x->byte > CPS_SBUF_STRIDE ||
+                    x->bytes > CPS_SBUF_STRIDE - x->byte))
+        return bad(why, "extent %u: '%s' is no part of the memory", at, x->name);
+    return true;
+}
+
 bool
 cps_kbin_check(const cps_kbin *k, cps_buf *why)
 {
@@ -196,8 +212,8 @@ cps_kbin_check(const cps_kbin *k, cps_buf *why)
                        s->code.n, s->locs.n);
     }
     if (k->descs.n > CPS_PKG_ITEMS || k->blocks.n > CPS_PKG_ITEMS ||
-        k->relocs.n > CPS_PKG_ITEMS)
-        return bad(why, "too many descriptors, blocks or relocations");
+        k->relocs.n > CPS_PKG_ITEMS || k->extents.n > CPS_PKG_ITEMS)
+        return bad(why, "too many descriptors, blocks, relocations or extents");
     for (uint32_t i = 0; i < k->groups.n; i++)
         if (k->groups.data[i].first > k->ranks.n ||
             k->groups.data[i].n > k->ranks.n - k->groups.data[i].first)
@@ -212,6 +228,10 @@ cps_kbin_check(const cps_kbin *k, cps_buf *why)
         return false;
     for (uint32_t i = 0; i < k->relocs.n; i++) {
         if (!check_reloc(k, i, why))
+            return false;
+    }
+    for (uint32_t i = 0; i < k->extents.n; i++) {
+        if (!check_extent(k, i, why))
             return false;
     }
     return !k->peer || cps_kbin_check(k->peer, why);

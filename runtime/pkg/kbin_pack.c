@@ -3,7 +3,7 @@
  * each count is compared with what is left, and the result passes cps_kbin_check. */
 #include "runtime/pkg/kbin_priv.h"
 
-#define MAGIC "cpskbin3"
+#define MAGIC "cpskbin4"
 
 /* ---- writing ---- */
 
@@ -109,6 +109,20 @@ pack_core(const cps_kbin *k, cps_buf *b)
         pstr(b, cps_fields[r->field].name);
         p32(b, r->var);
         p64(b, r->addend);
+    }
+    p32(b, k->extents.n);
+    for (uint32_t i = 0; i < k->extents.n; i++) {
+        const cps_kextent *x = &k->extents.data[i];
+        p32(b, (uint32_t)x->engine);
+        p32(b, x->index);
+        pstr(b, cps_fields[x->field].name);
+        p32(b, x->var);
+        pstr(b, x->name);
+        p32(b, x->psum);
+        p32(b, x->part);
+        p32(b, x->parts);
+        p32(b, x->byte);
+        p32(b, x->bytes);
     }
     p32(b, k->groups.n);
     for (uint32_t i = 0; i < k->groups.n; i++) {
@@ -337,6 +351,31 @@ unpack_relocs(rd *r, cps_kbin *k)
 }
 
 static void
+unpack_extents(rd *r, cps_kbin *k)
+{
+    uint32_t n = gcount(r, 40);
+    for (uint32_t i = 0; i < n && !r->bad; i++) {
+        cps_kextent *x = cps_vec_add(k->arena, &k->extents);
+        x->engine = (cps_engine)gint(r, CPS_ENGINES - 1);
+        x->index = g32(r);
+        const char *field = gstr(r);
+        if (r->bad || x->index >= k->stream[x->engine].code.n) {
+            r->bad = true;
+            return;
+        }
+        x->field =
+            (uint16_t)cps_pkg_field(&k->stream[x->engine].code.data[x->index], k->gen, field);
+        x->var = g32(r);
+        x->name = gstr(r);
+        x->psum = gint(r, 1);
+        x->part = (uint16_t)gint(r, CPS_PKG_LANES);
+        x->parts = (uint16_t)gint(r, CPS_PKG_LANES);
+        x->byte = g32(r);
+        x->bytes = g32(r);
+    }
+}
+
+static void
 unpack_groups(rd *r, cps_kbin *k)
 {
     uint32_t n = gcount(r, 8);
@@ -371,6 +410,7 @@ unpack_core(rd *r)
     for (int e = 0; e < CPS_ENGINES; e++)
         unpack_stream(r, k, &k->stream[e]);
     unpack_relocs(r, k);
+    unpack_extents(r, k);
     unpack_groups(r, k);
     cps_kstats *s = &k->stats;
     s->flops = g64(r);

@@ -9,6 +9,7 @@ enum {
     CPS_PKG_RANKS = 4096, /* ranks, and tables of them */
     CPS_VARKINDS = CPS_VAR_SHARED + 1,
     CPS_DESCOPS = CPS_DESC_TRANSPOSE + 1,
+    CPS_PKG_LANES = 128,           /* partitions */
     CPS_PKG_APERTURE = 0x02000000, /* 128 partitions << 18 */
     CPS_PKG_QUEUE_NAME = 31,       /* bytes of char[32] in the trigger record */
     CPS_PKG_NAME = 255,

@@ -281,7 +281,9 @@ read_kernel(reader *r)
     }
     return read_vars(r, doc) && read_places(r, doc) && read_stats(r, doc) &&
            read_tables(r, doc, "replica_groups", false) &&
-           read_tables(r, doc, "src_target_pairs", true);
+           read_tables(r, doc, "src_target_pairs", true) &&
+           (cps_kbin_extents_read(r->k, cps_json_get(doc, "extents"), false) ||
+            malformed(r, "kernel.json", "malformed extents"));
 }
 
 static bool

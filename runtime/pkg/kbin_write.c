@@ -191,6 +191,7 @@ write_kernel(const cps_kbin *k, cps_buf *out)
     write_stats(k, &w);
     write_vars(k, &w);
     write_places(k, &w);
+    cps_kbin_extents_write(k, &w);
     cps_jsonw_end_obj(&w);
     cps_jsonw_done(&w);
 }

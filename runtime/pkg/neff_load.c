@@ -257,6 +257,8 @@ read_core(loader *l, cps_kbin *k, const cps_neff_graph *g, uint32_t c, uint32_t 
         read_streams(l);
     if (l->ok)
         read_relocs(l);
+    if (l->ok && !cps_kbin_extents_read(k, cps_json_get(l->part, "extents"), false))
+        bad(l, "copse.json: malformed extents");
 }
 
 static void

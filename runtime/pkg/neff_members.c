@@ -406,6 +406,7 @@ write_ours(cps_packer *c)
     cps_jsonw w;
     cps_jsonw_init(&w, &b);
     cps_jsonw_obj(&w, false);
+    cps_kbin_extents_write(k, &w);
     cps_jsonw_put_str(&w, "generation", cps_gen_name(k->gen));
     put_borders(&w, "inputs", c->in.data, c->in.n);
     cps_jsonw_put_str(&w, "kernel", k->name);
@@ -414,6 +415,7 @@ write_ours(cps_packer *c)
     if (k->peer) { // what core 1 has of its own; all else is said for both
         cps_jsonw_key(&w, "peer");
         cps_jsonw_obj(&w, false);
+        cps_kbin_extents_write(k->peer, &w);
         put_peaks(&w, k->peer);
         put_relocs(&w, k->peer);
         put_vars(&w, k->peer, c->backings[1]);

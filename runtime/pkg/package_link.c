@@ -294,6 +294,12 @@ add_streams(linker *l, const cps_pkernel *pk, const uint32_t *map)
         r.var = map[r.var];
         cps_vec_push(l->a, &l->k->relocs, r);
     }
+    for (uint32_t i = 0; i < k->extents.n; i++) {
+        cps_kextent x = k->extents.data[i];
+        x.index += l->k->stream[x.engine].code.n;
+        x.var = x.var ? map[x.var] : 0;
+        cps_vec_push(l->a, &l->k->extents, x);
+    }
     for (int e = 0; e < CPS_ENGINES; e++) {
         const cps_kstream *from = &k->stream[e];
         cps_kstream *to = &l->k->stream[e];

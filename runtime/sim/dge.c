@@ -53,9 +53,21 @@ begin(cps_sim *s, unsigned sem, unsigned inc, unsigned owner)
     return b;
 }
 
+/* What registers move stays in what it is of. */
+static bool
+in_extents(cps_sim *s, const item *it, const insn *i)
+{
+    const cps_kextent *from = extent_of_side(s, i, false), *to = extent_of_side(s, i, true);
+    return (!from || extent_side(s, i, from, &it->from)) && (!to || extent_side(s, i, to, &it->to));
+}
+
 static bool
 add_or_fault(cps_sim *s, block *b, const item *it, const insn *i)
 {
+    if (i->nextent && !in_extents(s, it, i)) {
+        cps_arena_destroy(b->scratch);
+        return false;
+    }
     if (block_add(s, b, it, i))
         return true;
     s->rep.bounds++;

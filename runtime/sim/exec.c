@@ -128,9 +128,8 @@ in_bounds(cps_sim *s, const insn *i, const opnd *o)
 {
     if (opnd_in_memory(s, o))
         return true;
-    s->rep.bounds++;
-    return run_fault(
-        s, i, CPS_E8302,
+    return bounds_fault(
+        s, i,
         "operand '%s' covers partitions %u..%u, bytes %lld..%lld of %s, which has %d "
         "partitions of %u bytes",
         cps_fields[o->field].name, o->part, o->part + o->rows - 1, (long long)o->byte + o->lo,
@@ -148,7 +147,7 @@ bind_operands(cps_sim *s, engine *e, insn *i)
         opnd *o = &i->op[k];
         moving |= o->reg != 0xFF || o->group;
         if (!resolve_reg(s, e, i, o) || (o->group && !indirect_bind(s, e, i, o)) ||
-            !in_bounds(s, i, o))
+            !in_bounds(s, i, o) || (i->nextent && !extent_operand(s, i, o)))
             return false;
     }
     for (unsigned k = 0; k < i->nsc; k++) {
@@ -158,7 +157,7 @@ bind_operands(cps_sim *s, engine *e, insn *i)
             c->at.byte = e->reg[c->at.reg % REGS] & 0x3FFFF;
             c->at.part = i->op[0].part;
         }
-        if (c->mode != SC_IMM && !in_bounds(s, i, &c->at))
+        if (c->mode != SC_IMM && (!in_bounds(s, i, &c->at) || (i->nextent && !extent_operand(s, i, &c->at))))
             return false;
     }
     i->placed = !moving;

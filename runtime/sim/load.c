@@ -307,6 +307,8 @@ cps_sim_load(cps_sim *s, const cps_kbin *k, cps_diags *d)
     ok = ok && load_vars(s) && load_blocks(s);
     for (int e = 0; ok && e < CPS_ENGINES; e++)
         ok = load_stream(s, e);
+    if (ok)
+        extent_load(s);
     if (ok && !mem_fit(s))
         ok = load_fail(s, NULL, CPS_E8204, "no memory for SBUF");
     if (!ok)

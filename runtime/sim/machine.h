@@ -177,6 +177,8 @@ struct insn {
     exchange *xc; /* exchanges with other logical cores */
     cps_bundle b;
     uint16_t core;     /* of the group */
+    uint16_t nextent;  /* of its addresses in registers: what they may reach, in s->extents */
+    uint32_t extent;   /* from here on */
     unsigned reported; /* bits of checks already reported for this instruction */
 };
 
@@ -569,6 +571,7 @@ struct cps_sim {
     cps_diags *d; /* of the call under way */
     cps_arena *load_arena, *run_arena;
     cps_arena *making; /* of the transfer at hand, while a proof looks at it; NULL: run_arena */
+    cps_kextent *extents; /* the kernel's, by engine and bundle */
     cps_arena *clocks; /* of vector clocks, while a proof keeps them apart; NULL: run_arena */
     cps_sim_opts opts;
     uint16_t *offsets[MAX_OPNDS]; /* of indirect operands, a row of ROW_MAX for each group */
@@ -814,6 +817,17 @@ void touch_lanes(cps_sim *s, engine *e, const insn *i, const opnd *o, unsigned l
 uint32_t engine_epoch(const engine *e);
 bool bind_operands(cps_sim *s, engine *e, insn *i); /* addresses in registers, bounds */
 void probe(cps_sim *s, cps_probe_kind kind, const insn *i); /* when opts.probe is there */
+
+/* ---- extent.c: what an address in a register may reach ---- */
+void extent_load(cps_sim *s); /* of the streams that are loaded */
+/* Of an instruction's slot, or of the source or destination of its transfer; NULL: nothing is said. */
+const cps_kextent *extent_of(const cps_sim *s, const insn *i, unsigned field);
+const cps_kextent *extent_of_side(const cps_sim *s, const insn *i, bool dst);
+/* False with a fault (E8302) when it leaves its extent. */
+bool extent_operand(cps_sim *s, const insn *i, const opnd *o);
+bool extent_side(cps_sim *s, const insn *i, const cps_kextent *x, const side *o);
+/* Counts; a fault of the run, or something for the proof under way to tell. Returns false. */
+bool bounds_fault(cps_sim *s, const insn *i, const char *fmt, ...) CPS_PRINTF(3, 4);
 
 /* ---- record.c: calls are made only when s->rec is there ---- */
 void rec_begin(cps_sim *s);

@@ -44,6 +44,15 @@ too_long(prover *p, const insn *i)
     undecided(p, i, "too many instructions to follow");
 }
 
+void
+prove_leaves(prover *p, const insn *i, const char *text)
+{
+    if (p->leaves)
+        return;
+    p->leaves = cps_arena_strdup(p->s->run_arena, text);
+    p->leaves_at = i;
+}
+
 /* Some loop's turn is under watch. */
 static bool
 watched(const prover *p)
@@ -276,7 +285,7 @@ prove_submit(cps_sim *s, engine *e, const insn *i, block *b)
     p->forks->works++;
     queue *q = &s->queues.data[b->queue];
     uint32_t n = ++p->transfers[b->queue];
-    block *all = watched(p) ? drift_transfer(p, b) : b;
+    block *all = watched(p) ? drift_transfer(p, i, b) : b;
     p->acts++;
     if (p->round == 0) {
         p->events++;
@@ -317,7 +326,7 @@ prove_access(cps_sim *s, engine *e, const insn *i, const rect *r, bool write)
     rect room;
     accessed(p, e);
     if (watched(p))
-        drift_access(p, r, &p->loops->from);
+        drift_access(p, r, &p->loops->from, extent_of(s, i, CPS_F_MEM_2D_start));
     if (!p->last)
         return;
     e->count = p->pos[e->id];
@@ -707,6 +716,9 @@ follow(cps_sim *s, forks *f, cps_diags *quiet, bool skip, cps_proof *out)
     } else {
         out->why = p->open;
     }
+    out->leaves = p->leaves && f->nchoices < 2; // or a path that may not exist
+    if (out->leaves)
+        load_fail(s, p->leaves_at, CPS_E8302, "%s", p->leaves);
     out->engine = p->open_at ? p->open_at->engine : CPS_ENGINES;
     out->index = p->open_at ? p->open_at->index : 0;
     out->instructions = p->steps / (p->round + 1);
@@ -772,6 +784,7 @@ cps_sim_prove(cps_sim *s, cps_proof *out, cps_diags *d)
         prove_path(s, &f, quiet, &next);
         next.races = worse(out->races, next.races);
         next.deadlock = worse(out->deadlock, next.deadlock);
+        next.leaves |= out->leaves;
         if (!next.why) {
             next.why = out->why;
             next.engine = out->engine;
@@ -784,5 +797,5 @@ cps_sim_prove(cps_sim *s, cps_proof *out, cps_diags *d)
     }
     s->d = NULL;
     cps_diags_destroy(quiet);
-    return out->races != CPS_PROOF_FAILS && out->deadlock != CPS_PROOF_FAILS;
+    return out->races != CPS_PROOF_FAILS && out->deadlock != CPS_PROOF_FAILS && !out->leaves;
 }

@@ -90,9 +90,22 @@ number(prover *p, const drift *d, uint32_t v, bool is_signed)
     return n;
 }
 
+/* Bytes of a partition. */
+typedef struct room_for {
+    int64_t lo, hi;
+} room_for;
+
+static room_for
+room_of(const cps_sim *s, const cps_kextent *x, bool psum)
+{
+    if (x && !x->var)
+        return (room_for){x->byte, (int64_t)x->byte + x->bytes};
+    return (room_for){0, psum ? PSUM_BYTES : s->sbuf_bytes};
+}
+
 /* A footprint stays in its variable, or its bytes in their partitions. */
 static void
-keep_place(prover *p, const rect *r, const drift *d)
+keep_place(prover *p, const rect *r, const drift *d, const cps_kextent *x)
 {
     const cps_sim *s = p->s;
     if (r->space == SP_HBM) {
@@ -104,7 +117,8 @@ keep_place(prover *p, const rect *r, const drift *d)
     for (unsigned k = 0; k < r->nd; k++)
         if (r->step[k] % lane)
             hi += r->step[k] * (r->num[k] - 1); // closed: no step runs back
-    keep(p, d, &none, (bound){lo, hi, 0, psum ? PSUM_BYTES : s->sbuf_bytes, {0}, 0, 0});
+    room_for in = room_of(s, x, psum);
+    keep(p, d, &none, (bound){lo, hi, in.lo, in.hi, {0}, 0, 0});
 }
 
 /* ---- control ---- */
@@ -265,8 +279,9 @@ drift_operands(prover *p, const engine *e, const insn *i)
         int64_t byte = cps_addr_byte(a);
         if ((a & CPS_ADDR_BITS) != a)
             drift_spoil(p);
+        room_for in = room_of(p->s, extent_of(p->s, i, o->field), cps_addr_is_psum(a));
         keep(p, read_register(p, e, o->reg), &none,
-             (bound){byte + o->lo, byte + o->hi, 0, cps_addr_is_psum(a) ? PSUM_BYTES : p->s->sbuf_bytes, {0}, 0, 0});
+             (bound){byte + o->lo, byte + o->hi, in.lo, in.hi, {0}, 0, 0});
     }
     for (unsigned k = 0; k < i->nsc; k++) {
         const scalar *c = &i->sc[k];
@@ -376,12 +391,12 @@ drift_swept(prover *p, const rect *r, const drift *d, bool write, rect *room)
 }
 
 void
-drift_access(prover *p, const rect *r, const drift *d)
+drift_access(prover *p, const rect *r, const drift *d, const cps_kextent *x)
 {
     if (r->space == SP_HBM)
         note(p, r->var, d);
     if (moving(d))
-        keep_place(p, r, d);
+        keep_place(p, r, d, x);
 }
 
 /* What accesses touch in all turns that are left out; the list itself where that is not more. */
@@ -402,17 +417,18 @@ swept_list(prover *p, const rectvec *in, const drift *d, bool write)
 }
 
 block *
-drift_transfer(prover *p, block *b)
+drift_transfer(prover *p, const insn *i, block *b)
 {
     const loops *x = p->loops;
     bool moves = moving(&x->from) | moving(&x->to);
     if (moves && b->adds && memcmp(x->from.by, x->to.by, sizeof x->from.by) != 0)
         drift_spoil(p); // reads are of both sides
+    const cps_kextent *from = extent_of_side(p->s, i, false), *to = extent_of_side(p->s, i, true);
     for (unsigned r = 0; r < DMA_RINGS; r++) {
         for (uint32_t k = 0; k < b->ring[r].reads.n; k++)
-            drift_access(p, &b->ring[r].reads.data[k], &x->from);
+            drift_access(p, &b->ring[r].reads.data[k], &x->from, from);
         for (uint32_t k = 0; k < b->ring[r].writes.n; k++)
-            drift_access(p, &b->ring[r].writes.data[k], &x->to);
+            drift_access(p, &b->ring[r].writes.data[k], &x->to, to);
     }
     if (!p->last || !moves)
         return b;

@@ -112,12 +112,12 @@ void drift_sync(prover *p, const engine *e, const insn *i);
 void drift_operands(prover *p, const engine *e, const insn *i);
 /* Of the addresses of a register load or store, or of a transfer: `from` and `to`. */
 void drift_addresses(prover *p, const engine *e, const insn *i);
-/* What an access with a drift touches stays where it can be. */
-void drift_access(prover *p, const rect *r, const drift *d);
+/* What an access with a drift touches stays where it can be, and in `x`. */
+void drift_access(prover *p, const rect *r, const drift *d, const cps_kextent *x);
 /* What is handed to the race finder for an access: `r`, or all that it is in the turns that this one
  * stands for, in `room`. */
 const rect *drift_swept(prover *p, const rect *r, const drift *d, bool write, rect *room);
 /* Both for a transfer. */
-block *drift_transfer(prover *p, block *b);
+block *drift_transfer(prover *p, const insn *i, block *b);
 
 #endif

@@ -94,12 +94,16 @@ struct prover {
     uint32_t *written;           /* per variable: the last act on this path that may write it, 0: none */
     uint32_t acts;               /* in this walk: transfers, and accesses of sequencers */
     cps_arena *clocks[2];        /* of this round and of the one before */
+    const char *leaves; /* how an address leaves what it is of, or NULL */
+    const insn *leaves_at;
     bool approx;           /* some access stands for more bytes than it may touch */
     struct loops *loops;   /* NULL: every turn of a loop is walked */
 };
 
 typedef struct prover prover;
 
+/* An address leaves the memory that it is of: `text` says how. */
+void prove_leaves(prover *p, const insn *i, const char *text);
 /* Deadlock freedom stays open. */
 void prove_unlive(prover *p, const char *why);
 /* A wait of engine `e` for a value of at least `v`, of at most `v`, has passed: it knows more. */

@@ -239,7 +239,12 @@ window_of(cps_sim *s, engine *e, insn *i, window *w)
     else if (mark)
         return run_fault(s, i, CPS_E8305, "address form 0x%02x has no model here", mark);
     w->addr = a < CPS_PSUM_BASE ? addr_of_sb((int64_t)a) : a;
-    return true;
+    const cps_kextent *x = extent_of(s, i, CPS_F_MEM_2D_start);
+    const side all = {.addr = w->addr,
+                      .nd = 3,
+                      .step = {1, w->step[0], w->step[1]},
+                      .size = {w->es, w->n[0], w->n[1]}};
+    return !x || extent_side(s, i, x, &all);
 }
 
 static bool

@@ -100,6 +100,7 @@ int64_t cps_sim_group_time_ps(const cps_sim_group *g);
 typedef struct cps_proof {
     cps_verdict races;    /* no two accesses race */
     cps_verdict deadlock; /* every run ends */
+    bool leaves;          /* an address leaves the memory it is of */
     const char *why;      /* static text, or NULL */
     cps_engine engine;
     uint32_t index;
@@ -109,7 +110,7 @@ typedef struct cps_proof {
 } cps_proof;
 
 /* Of the loaded kernel; binds nothing and may be called between runs. False when something fails,
- * with the diagnostics of a run (E8301, E8303). */
+ * with the diagnostics of a run (E8301, E8302, E8303). */
 bool cps_sim_prove(cps_sim *s, cps_proof *out, cps_diags *d);
 /* From now on a proof follows every turn of a loop, as long as that takes; the verdict is the same. */
 void cps_sim_prove_every_turn(cps_sim *s, bool on);

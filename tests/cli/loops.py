@@ -37,6 +37,32 @@ for op, leaf, targets, drains, tables in (("flip", "flip_turns", "trn2 trn3", 2,
 r = copse("kernel", "compile", "flip", "-I", LEAVES, "--leaf=flip_odd", "--dims=R=512,C=64", "-o", f"{TMP}/odd")
 check(r.returncode == 1 and b"multiples of 16 rows" in r.stderr, f"8 rows: exit {r.returncode}: {r.stderr.decode()}")
 
+# Offsets that lead out of their tile or tensor: by a loop's counter for the compiler to find, by data for the run.
+OVER = os.path.join(ROOT, "tests/data/over.cps")
+FITS = ["over", "-I", OVER, "--dims=R=128,C=64", "--dtype=fp32"]
+for leaf, targets, says in (
+        ("reads", "trn1 trn2 trn3", "leads out of 'a': partitions 0..127, bytes 2048..2304 of SBUF; it has partitions 0..127, bytes 0..2048"),
+        ("writes", "trn1 trn2", "'dst' leads out of 'a': partitions 0..127, bytes 2048..2304 of SBUF"), ("moves", "trn2 trn3", "leads out of 'a'"),
+        ("tensor", "trn2 trn3", "'src' leads out of 'x': bytes 36864..45056; it has 32768"), ("psum", "trn1 trn2", "of PSUM; it has partitions 0..127, bytes")):
+    for target in targets.split():
+        r = copse("kernel", "compile", *FITS, f"--leaf=over_{leaf}", f"--target={target}", "--no-cache", "-o", f"{TMP}/over")
+        check(r.returncode == 1 and says.encode() in r.stderr and b"(%s:" % OVER.encode() in r.stderr and b"[E8302]" in r.stderr
+              and b"`min`, `max` or `when`" in r.stderr and b"back end" not in r.stderr, f"{leaf} on {target}: exit {r.returncode}: {r.stderr.decode()}")
+for leaf, target, says in (("data", "trn1", "leads out of 'a': partitions 0..127, bytes 2304..2560"), ("data", "trn2", "leads out of 'a'"),
+                           ("load", "trn1", "leads out of 'n': partitions 0..0"), ("load", "trn3", "leads out of 'n'")):
+    at = f"{TMP}/over_{leaf}_{target}"
+    for turn in "anew", "from the cache":  # what the binary carries is in the cache, the folder and the container
+        r = copse("kernel", "compile", *FITS, f"--leaf=over_{leaf}", f"--target={target}", f"--cache={TMP}/over_cache", "-o", at)
+        check(r.returncode == 0, f"{leaf} on {target} {turn}: {r.stderr.decode()}")
+        r = copse("sim", at)
+        check(r.returncode == 1 and says.encode() in r.stderr and b"[E8302]" in r.stderr, f"{leaf} on {target} {turn}: exit {r.returncode}: {r.stderr.decode()}")
+    r = copse("neff", "pack", at, "-o", at + ".neff")
+    check(r.returncode == 0, r.stderr.decode())
+    r = copse("sim", at + ".neff")
+    check(r.returncode == 1 and says.encode() in r.stderr, f"{leaf} on {target} in a container: exit {r.returncode}: {r.stderr.decode()}")
+for target in "trn2", "trn3":
+    run(f"offsets in bounds on {target}", *FITS, "--leaf=over_not", f"--target={target}")
+
 # Blocks of queries and keys: heads of one group and of many, sinks, the second half by rows (large scores), two cores that share
 # key heads or the query heads of each.
 ATTENTION = ["attention", "--leaf=attention_turned", "--attr=causal=true"]

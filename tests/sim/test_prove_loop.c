@@ -119,11 +119,12 @@ test_bounds(void)
     barrier(&m);
     CHECK(kb_load(&m.b));
     cps_proof all = prove(&m, true), some = prove(&m, false);
+    CHECK(all.leaves && some.leaves);
     CHECK_INT(all.races, CPS_PROOF_OPEN);
     CHECK_INT(some.races, CPS_PROOF_OPEN);
     CHECK(all.why && !strcmp(all.why, "an address that is no memory") && some.why && !strcmp(some.why, all.why));
     CHECK(all.engine == CPS_POOL && some.engine == CPS_POOL && all.index == some.index);
-    CHECK(some.turns_left_out > 2000 && some.turns_left_out < 4096);
+    CHECK_INT(some.turns_left_out, 0); // what is wrong is told of all turns
     kb_free(&m.b);
     // no number runs over: 2^26 turns would go through 2^32
     m = begin();
