@@ -227,7 +227,7 @@ explain_binary(cps_cli *c, const char *path, bool folder)
     if (folder && !cps_path_exists(cps_path_join(c->arena, path, "manifest.json"))) {
         ok = add_folder(&p, path);
     } else {
-        const cps_package *pk = folder ? cps_package_read(c->arena, path, c->diags)
+        const cps_package *pk = folder ? cps_package_read(c->arena, path, cps_cli_has(c, CPS_OPT_CHANGED), c->diags)
                                        : cps_neff_open_package(c, path);
         ok = pk && add_package(&p, pk);
     }

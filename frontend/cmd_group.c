@@ -40,7 +40,7 @@ open_kernel(cps_cli *c, const char *path)
 {
     if (!has(c, path, "manifest.json"))
         return cps_kbin_read(c->arena, path, c->diags);
-    cps_package *p = cps_package_read(c->arena, path, c->diags);
+    cps_package *p = cps_package_read(c->arena, path, cps_cli_has(c, CPS_OPT_CHANGED), c->diags);
     if (p && p->kernels.n == 1)
         return p->kernels.data[0].kbin;
     if (p)

@@ -129,7 +129,7 @@ write_neff(cps_cli *c, const cps_neff *f, const char *to)
 bool
 cps_neff_from_package(cps_cli *c, const char *dir, const char *kernel, const char *to)
 {
-    cps_package *p = cps_package_read(c->arena, dir, c->diags);
+    cps_package *p = cps_package_read(c->arena, dir, cps_cli_has(c, CPS_OPT_CHANGED), c->diags);
     cps_neff *f = p ? cps_neff_pack(c->arena, p, kernel, c->diags) : NULL;
     bool ok = f && write_neff(c, f, to);
     cps_package_close(p);

@@ -258,7 +258,7 @@ static cps_package *
 open_package(cps_cli *c, const char *path)
 {
     return cps_has_suffix(path, ".neff") && !is_folder(path) ? cps_neff_open_package(c, path)
-                                                             : cps_package_read(c->arena, path, c->diags);
+                                                             : cps_package_read(c->arena, path, cps_cli_has(c, CPS_OPT_CHANGED), c->diags);
 }
 
 cps_exit
@@ -370,7 +370,8 @@ sim_options(cps_cli *c)
         unsigned of;
     } own[] = {{CPS_OPT_ROWS, "--rows", VALIDATE},           {CPS_OPT_COUNTS, "--counts", VALIDATE},
                {CPS_OPT_OUTPUT, "-o", VALIDATE},             {CPS_OPT_JSON, "--json", VALIDATE},
-               {CPS_OPT_KERNEL, "--kernel", PACKAGE},        {CPS_OPT_SEED, "--seed", PACKAGE | GROUP},
+               {CPS_OPT_KERNEL, "--kernel", PACKAGE},        {CPS_OPT_CHANGED, "--allow-changed", PACKAGE | GROUP},
+               {CPS_OPT_SEED, "--seed", PACKAGE | GROUP},
                {CPS_OPT_INPUT, "--input", PACKAGE | GROUP},  {CPS_OPT_OUTDIR, "--output-dir", PACKAGE | GROUP},
                {CPS_OPT_TRACE, "--trace", PACKAGE | GROUP},  {CPS_OPT_HTML, "--html", PACKAGE | GROUP},
                {CPS_OPT_SUMMARY, "--summary", PACKAGE | GROUP}, {CPS_OPT_BREAK, "--break", PACKAGE | GROUP},

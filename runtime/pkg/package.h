@@ -107,8 +107,9 @@ bool cps_rendered_write(const cps_rendered *r, const char *dir, cps_diags *d);
  * replaced). manifest.json comes last, so a folder without one is incomplete. False after E8001. */
 bool cps_package_write(cps_package *p, const char *dir, cps_diags *d);
 
-/* Reads manifest, maps weights, reads kernels. NULL after E8002 (manifest) or the kernel's own. */
-cps_package *cps_package_read(cps_arena *a, const char *dir, cps_diags *d);
+/* Reads manifest, maps weights, reads kernels. NULL after E8002 (manifest), E8004 (a kernel's file is not
+ * the one that the manifest has the digest of, and `changed` is not given) or the kernel's own. */
+cps_package *cps_package_read(cps_arena *a, const char *dir, bool changed, cps_diags *d);
 void cps_package_close(cps_package *p); /* unmaps the weights */
 
 #endif

@@ -17,6 +17,7 @@ typedef struct reader {
     cps_diags *d;
     const char *path; /* of the manifest */
     bool ok;
+    bool changed; /* files may be others than the manifest's */
 } reader;
 
 static void
@@ -114,6 +115,35 @@ read_vars(reader *r, const cps_json *root)
     }
 }
 
+/* Whether the files of a kernel's folder are those that the manifest was written with. What it names no
+ * digest of (the listing) is not looked at. */
+static bool
+unchanged(reader *r, const cps_json *kernel, const char *dir)
+{
+    const cps_json *all = cps_json_get(kernel, "digests");
+    for (const cps_json *o = all && all->kind == CPS_JSON_OBJ ? all->first : NULL; o && r->ok; o = o->next) {
+        cps_arena *a = r->p->arena;
+        const char *path = cps_path_join(a, dir, o->key);
+        cps_digest want;
+        cps_file f;
+        if (o->kind != CPS_JSON_STR || !cps_digest_parse(o->str, &want) || strstr(o->key, "..")) {
+            bad(r, cps_arena_printf(a, "'%s' has no digest", o->key));
+        } else if (!cps_file_open(path, true, &f)) {
+            bad(r, cps_arena_printf(a, "'%s' is missing: %s", path, strerror(errno)));
+        } else {
+            cps_digest is = cps_digest_of(f.data, f.n);
+            cps_file_close(&f);
+            if (cps_digest_eq(&is, &want))
+                continue;
+            cps_error(r->d, CPS_E8004, CPS_NOSPAN, "'%s' is not the file that manifest.json was written with", path);
+            cps_help(r->d, "compile again; or `--allow-changed` takes it as it is, and `copse sim` takes a kernel's "
+                           "folder, %s, without the manifest", dir);
+            r->ok = false;
+        }
+    }
+    return r->ok;
+}
+
 static void
 read_kernels(reader *r, const cps_json *root, const char *dir)
 {
@@ -141,6 +171,8 @@ read_kernels(reader *r, const cps_json *root, const char *dir)
             bad(r, cps_arena_printf(p->arena, "'%s' is no name for a kernel", k.name));
             return;
         }
+        if (!r->changed && !unchanged(r, o, cps_path_join(p->arena, kdir, k.name)))
+            return;
         k.kbin = cps_kbin_read(p->arena, cps_path_join(p->arena, kdir, k.name), r->d);
         if (!k.kbin) {
             r->ok = false; // reported by the reader of the kernel
@@ -269,11 +301,11 @@ optional_file(reader *r, const char *dir, const char *name, size_t *n)
 }
 
 cps_package *
-cps_package_read(cps_arena *a, const char *dir, cps_diags *d)
+cps_package_read(cps_arena *a, const char *dir, bool changed, cps_diags *d)
 {
     cps_package *p = cps_new(a, cps_package);
     p->arena = a;
-    reader r = {p, d, cps_path_join(a, dir, "manifest.json"), true};
+    reader r = {p, d, cps_path_join(a, dir, "manifest.json"), true, changed};
     cps_file f;
     if (!cps_file_open(r.path, true, &f)) {
         cps_error(d, CPS_E8002, CPS_NOSPAN, "cannot read '%s': %s", r.path, strerror(errno));

@@ -106,7 +106,7 @@ with open(f"{TMP}/dve.cas", "w") as f:
     f.write(text.replace("wait S[3]>=1", "wait S[3]>=7"))
 r = copse("asm", f"{TMP}/dve.cas", "-o", path)
 check(r.returncode == 0 and "S[3]>=1" in text, r.stderr.decode())
-code, out, err = debug(["where", "step", "sems", "mem psum:0:0:4 fp32"], "--break", "99999", base=["sim", pack])
+code, out, err = debug(["where", "step", "sems", "mem psum:0:0:4 fp32"], "--break", "99999", base=["sim", pack, "--allow-changed"])
 check(code == 1 and "[E8301]" in err, f"deadlock: {code} {err}")
 check("failed at" in out and "the run has ended" in out, out)
 check(re.search(r"^dve: waits for S\[3\], which is 1 and shall be 7", out, re.M) and "S[3] = 1" in out, out)
