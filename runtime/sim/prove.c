@@ -351,6 +351,13 @@ prove_approx(cps_sim *s)
     s->prover->approx = true;
 }
 
+void
+prove_scatter(cps_sim *s, const insn *i)
+{
+    if (!s->prover->scatter)
+        s->prover->scatter = i;
+}
+
 bool
 prove_known(const cps_sim *s, const engine *e, unsigned reg)
 {
@@ -706,6 +713,11 @@ follow(cps_sim *s, forks *f, cps_diags *quiet, bool skip, cps_proof *out)
         if (ends && out->races == CPS_PROOF_OPEN)
             p->open = p->approx ? "an access that may touch fewer bytes than the proof assumes"
                                 : "a path that may not exist";
+        if (p->scatter && out->races == CPS_PROOF_HOLDS) {
+            out->races = CPS_PROOF_OPEN;
+            p->open = "a scatter, whose rows race where two indices are equal";
+            p->open_at = p->scatter;
+        }
         out->why = p->open ? p->open : p->open_live;
     } else if (!p->open && f->nchoices > 1) {
         out->why = "a path that may not exist";

@@ -184,6 +184,8 @@ dge_rows(cps_sim *s, engine *e, insn *i)
         return false;
     if (by_dst || from.space != SP_HBM || !s->vars.data[from.var].quiet) // quiet: it races with nothing
         prove_approx(s);
+    if (by_dst && n > 1)
+        prove_scatter(s, i);
     // Which DMA engine moves which row depends on the rows: all of them may move all.
     block *b = block_new(s, s->making);
     b->queue = e->id;

@@ -198,6 +198,9 @@ report(cps_sim *s, const access_rec *r, const who *w, bool write, int64_t at)
         cps_note(s->d, CPS_NOSPAN,
                  "missing: a core barrier after %s has %s and before %s", *qa ? qa : a.data,
                  r->write ? "finished" : "read its operands", b.data);
+    else if (r->by == w->by && r->write && write && w->by->sem->exec == exec_indirect)
+        cps_note(s->d, CPS_NOSPAN,
+                 "rows of a scatter are written in no order: two of its indices are equal, or two runs of it do not wait for each other");
     else
         cps_note(s->d, CPS_NOSPAN,
                  "missing: %s must wait for a semaphore that is raised when %s has %s", b.data,

@@ -1,6 +1,6 @@
 """Hardware loops: what a turn takes (moving transposes, registers by the dozen, min and max), what it does not cost
 (barriers where only registers changed, tables that stay), and attention in blocks of queries and keys."""
-import json
+import json, struct
 from util import *
 
 LEAVES = os.path.join(ROOT, "tests/data/loops.cps")
@@ -113,4 +113,37 @@ check(copse("kernel", "compile", *args, "--emit=neff", "-o", f"{TMP}/c").returnc
 # lengths that are worth it are cut without being asked
 text = listing("attention", "--attr=causal=true", "--dims=B=4,Bkv=4,Sq=8192,Skv=8192,d=64")
 check(text.count("\n") < 12000, f"4 heads of 8192 take {text.count(chr(10))} lines")
+# Rows of a scatter race where two of its indices are equal: indices are data, so a proof leaves that open, and a run tells.
+with open(f"{TMP}/scatter.cps", "w") as f:
+    f.write("""op put(x[B, H], ids[B]: i32, base[S, H]) -> y[S, H] { y = scatter(base, ids, x, axis: 0); }
+leaf put_rows for put on trn1, trn2, trn3 {
+    cases (B: 4, H: 64, S: 300);
+    y <- base;
+    sbuf i[B, 1] <- ids;
+    sbuf r[B, H] <- x;
+    y[i, :] <- r;
+}
+""")
+
+
+def indices(path, ids):
+    head = "{'descr': '<i4', 'fortran_order': False, 'shape': (%d,), }" % len(ids)
+    head += " " * (-(len(head) + 11) % 64) + "\n"
+    with open(path, "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack(f"<{len(ids)}i", *ids))
+
+
+for b, verdict in ((64, "open"), (1, "proved")):
+    r = copse("kernel", "compile", "put", "-I", f"{TMP}/scatter.cps", "--dims", f"B={b},H=64,S=300", "-o", f"{TMP}/put{b}")
+    check(r.returncode == 0, r.stderr.decode())
+    with open(f"{TMP}/put{b}/manifest.json") as f:
+        text = f.read()
+    check(f'"deadlock": "proved", "races": "{verdict}"' in text, f"scatter of {b} rows: {text[:400]}")
+ids = list(range(64))
+indices(f"{TMP}/ok.npy", ids)
+indices(f"{TMP}/twice.npy", [3 if k == 40 else k for k in ids])
+r = copse("run", f"{TMP}/put64", "--input", f"ids={TMP}/ok.npy", "--compare", "ref")
+check(r.returncode == 0 and b"open: a scatter" in r.stderr + r.stdout, f"scatter: {r.stderr.decode()}")
+r = copse("run", f"{TMP}/put64", "--input", f"ids={TMP}/twice.npy")
+check(r.returncode == 1 and b"E8303" in r.stderr and b"two of its indices are equal" in r.stderr, f"equal indices: {r.stderr.decode()}")
 done()
