@@ -265,17 +265,13 @@ operands(cps_ox *m, const cps_ox_row *r)
     return true;
 }
 
-// A declared shape that contradicts the inferred one tells of a broken exporter.
+// A declared type that contradicts the inferred one tells of a broken exporter. binary64 became fp32.
 static void
-declared(cps_ox *m, const char *name)
+compare(cps_ox *m, const cps_onnx_value *i, cps_val v)
 {
-    const uint64_t *at = cps_map_find_str(&m->info, name);
-    const uint64_t *v = cps_map_find_str(&m->vals, name);
-    if (!at || !v)
-        return;
-    const cps_onnx_value *i = &m->g->info.data[*at - 1];
-    const cps_type *t = cps_ox_type(m, (cps_val)*v);
-    bool same = !i->shaped || (int)i->dim.n == t->rank;
+    const cps_type *t = cps_ox_type(m, v);
+    cps_dtype dtype = i->tensor ? cps_ox_dtype(i->dtype) : CPS_DT_NONE;
+    bool same = (!i->shaped || (int)i->dim.n == t->rank) && (dtype == CPS_DT_NONE || dtype == t->dtype);
     for (uint32_t k = 0; same && i->shaped && k < i->dim.n; k++)
         same = !i->dim.data[k].known || i->dim.data[k].value == t->dim[k];
     if (same)
@@ -283,8 +279,17 @@ declared(cps_ox *m, const char *name)
     cps_buf b = {0};
     cps_type_print(t, &b);
     cps_error(m->d, CPS_W7013, CPS_NOSPAN,
-              "'%s': value '%s' is %s, its declaration says otherwise", m->path, name, b.data);
+              "'%s': value '%s' is %s, its declaration says otherwise", m->path, i->name, b.data);
     cps_buf_fini(&b);
+}
+
+static void
+declared(cps_ox *m, const char *name)
+{
+    const uint64_t *at = cps_map_find_str(&m->info, name);
+    const uint64_t *v = cps_map_find_str(&m->vals, name);
+    if (at && v)
+        compare(m, &m->g->info.data[*at - 1], (cps_val)*v);
 }
 
 static bool
@@ -350,6 +355,7 @@ graph_outputs(cps_ox *m)
             return cps_ox_err(m, CPS_E7010, "output '%s' is not defined", name);
         if (!fresh)
             return cps_ox_err(m, CPS_E7010, "output '%s' is listed twice", name);
+        compare(m, &m->g->output.data[i], (cps_val)*v);
         cps_b_output(&m->b, name, (cps_val)*v);
     }
     return true;

@@ -181,8 +181,8 @@ leaf attention_rows for attention on trn1, trn2, trn3 {
 
 // Queries ib of the heads of one key head, over sections of keys. q and o are [Sq, heads, d], k and v [Skv, d]; `ready`: q, k lie turned
 // in HBM and are [d, heads, Sq] and [d, 1, Skv]. What may be absent comes with a word on whether it is there; the row of a mask serves
-// `per` heads, of which `first` is ours. `row`: elements of a row of values on chip.
-fn sections(o, q, k, v, ib, ready, sink_of, mask_of, sizes, row, scaler, scale, causal, window) {
+// `per` heads, of which `first` is ours. `pitch`: elements of a row of values on chip.
+fn sections(o, q, k, v, ib, ready, sink_of, mask_of, sizes, pitch, scaler, scale, causal, window) {
     let (ready_q, ready_k) = ready;
     let (sinks, sink) = sink_of;
     let (masked, mask, first, per) = mask_of;
@@ -202,9 +202,9 @@ fn sections(o, q, k, v, ib, ready, sink_of, mask_of, sizes, row, scaler, scale, 
     for s in tiles(all_seen, SEC) {
         let ns = s.size;
         let before = s.first ? 0 : s.start;                 // keys below this are behind us
-        sbuf va[ns by 128, row]: v.dtype bufs 2;
+        sbuf va[ns by 128, pitch]: v.dtype bufs 2;
         // A moving transfer goes in elements that divide a row and the distance of partitions: others take records by the partition.
-        if (row > d + 1 && 262144 % (d * bytes(v.dtype)) > 0) { for j in tiles(ns, 128) { va[j, 0:d] <- v[ds(s.start + j.start, j.size), :]; } }
+        if (pitch > d + 1 && 262144 % (d * bytes(v.dtype)) > 0) { for j in tiles(ns, 128) { va[j, 0:d] <- v[ds(s.start + j.start, j.size), :]; } }
         else { va[:, 0:d] <- v[s.start:s.end, :]; }
         va[:, d:d + 1] = 1.0;
         sbuf kt[d by 128, 1, ns]: k.dtype bufs 2;
@@ -290,8 +290,8 @@ leaf attention_stream for attention on trn1, trn2, trn3 {
     param heads in {"unrolled", "loop"} = B / cores * groups * 70 > 3900000 && (per == B || G % per == 0) ? "loop" : "unrolled";
     where heads == "unrolled" || per == B || G % per == 0 : "a loop over key heads wants rows of the mask for whole ones, or one for all";
     where heads == "unrolled" || o.inner == 2 : "results turned on their way out have no loop";
-    let row = heads == "loop" ? 2 * d : d + 1;                  // a moving transfer goes in elements that divide a row and its distance to the next one
-    where 2 * SEC / 128 * (d + row) * size + 2 * SEC * ceil_div(d, 128) * size + QB / 128 * G * (d + 3) * 4 * 2
+    let pitch = heads == "loop" ? 2 * d : d + 1;                  // a moving transfer goes in elements that divide a row and its distance to the next one
+    where 2 * SEC / 128 * (d + pitch) * size + 2 * SEC * ceil_div(d, 128) * size + QB / 128 * G * (d + 3) * 4 * 2
           + G * (d + QB * ceil_div(d, 128)) * size * 2 + SEC * (4 * ZB + 4 * size) + (present(mask) ? 8 * SEC : 0) + 2048 <= sbuf.partition * 7 / 8
         : "a section of keys and values and the state of a block of queries must stay on chip";
     let pairs = B * Sq * (causal ? min(Sq, Skv) * 0.5 : Skv);
@@ -313,7 +313,7 @@ leaf attention_stream for attention on trn1, trn2, trn3 {
             sections(rows_o[:, ds(h0, G), :], rows_q[:, ds(h0, G), :],
                      k.order == 1 ? k.view("b s d -> d b s")[:, ds(kv, 1), :] : k[kv, :, :], v[kv, :, :], ib, ready,
                      present(sink) ? (true, sink[ds(h0, G)]) : no, present(mask) ? (true, mask[m0:(h0 + G - 1) / per + 1, :], h0, per) : (false, 0, 0, 1),
-                     sizes, row, scaler, scale, causal, window);
+                     sizes, pitch, scaler, scale, causal, window);
         }
     } else {
         let mine = share(range(Bkv), core, cores);
@@ -324,7 +324,7 @@ leaf attention_stream for attention on trn1, trn2, trn3 {
             for ib in tiles(Sq, QB) {
                 sections(rows_o[:, ds(h0, G), :], rows_q[:, ds(h0, G), :], k.order == 1 ? k.view("b s d -> d b s")[:, ds(kv, 1), :] : k[kv, :, :],
                          v[kv, :, :], ib, ready, present(sink) ? (true, sink[ds(h0, G)]) : no,
-                         present(mask) ? (true, mask[ds(m0, rows), :], 0, per) : (false, 0, 0, 1), sizes, row, scaler, scale, causal, window);
+                         present(mask) ? (true, mask[ds(m0, rows), :], 0, per) : (false, 0, 0, 1), sizes, pitch, scaler, scale, causal, window);
             }
         }
     }

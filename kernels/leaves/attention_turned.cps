@@ -304,11 +304,11 @@ fn judge(passed, invs, sums, n) {
 }
 
 // Place for keys and values of a head, turned and with their column of ones, and for those of a prior.
-// `row`: elements of a row of values.
-fn keys_of(k, v, row, slots, SP) {
+// `pitch`: elements of a row of values.
+fn keys_of(k, v, pitch, slots, SP) {
     let (Skv, d) = (k.shape[1], k.shape[2]);
     sbuf kt[d, Skv]: k.dtype bufs slots;
-    sbuf va[Skv by 128, row]: v.dtype bufs slots;
+    sbuf va[Skv by 128, pitch]: v.dtype bufs slots;
     va[:, d:d + 1] = 1.0 on pool;
     if (SP == 0) { return (kt, va, kt, va); }
     sbuf kp[d, SP]: k.dtype bufs slots;
@@ -446,8 +446,8 @@ leaf attention_turned for attention on trn2, trn3 {
     where heads == "unrolled" || o.inner == 2 : "results turned on their way out have no loop";
     let slim = (Skv + SP) * size + ceil_div(SP, 128) * (d + 1) * size;      // keys of one head, and the values of a prior
     // A moving transfer goes in elements that divide a row and its distance to the next one.
-    let row = heads == "unrolled" ? d + 1 : slim + ceil_div(Skv, 128) * 2 * d * size < 147456 ? 2 * d : d % 2 == 0 ? d * 3 / 2 : d + 1;
-    let resident = slim + ceil_div(Skv, 128) * row * size;
+    let pitch = heads == "unrolled" ? d + 1 : slim + ceil_div(Skv, 128) * 2 * d * size < 147456 ? 2 * d : d % 2 == 0 ? d * 3 / 2 : d + 1;
+    let resident = slim + ceil_div(Skv, 128) * pitch * size;
     param twice in {1, 2} = heads == "loop" ? 1 : 2;            // slots for them
     param step in {0, 1, 512, 1024, 2048, 4096} = 0;            // of a hardware loop; 0: by the length, 1: no loop
     where step <= 1 || causal && Sq % step == 0 : "blocks must divide the queries";
@@ -561,7 +561,7 @@ leaf attention_turned for attention on trn2, trn3 {
                 reg serves: i32 = B / Bm - kvs.start * G % (B / Bm);    // heads that the row still serves
             }
             loop kv in kvs.start..kvs.end {
-                let on_chip = keys_of(k, v, row, twice, SP);
+                let on_chip = keys_of(k, v, pitch, twice, SP);
                 let prior = SP > 0 ? (SP, k_prior[kv, :, :], v_prior[kv, :, :], counts, until, back) : (0, 0, 0, 0, 0, back);
                 if (hs.size > 1) {                              // what several heads share cannot come in the first one's turn
                     let (kt, va, kp, vp) = on_chip;
@@ -573,7 +573,7 @@ leaf attention_turned for attention on trn2, trn3 {
                 }
                 if (hs.size == 1) {
                     reg b: i32 = kv * G + hs.start;
-                    let all = head(o[b, :, :], q[b, :, :], k[kv, :, :], v[kv, :, :], on_chip, prior, present(mask) ? (true, mask[mrow, :]) : no,
+                    let done = head(o[b, :, :], q[b, :, :], k[kv, :, :], v[kv, :, :], on_chip, prior, present(mask) ? (true, mask[mrow, :]) : no,
                                    present(sink) ? (true, sink[ds(b, 1)]) : no, rows, bank, (-1, false), sizes, true, 0, by_turns, passed);
                     fine = minimum(fine, passed);
                     if (present(mask)) {
@@ -586,7 +586,7 @@ leaf attention_turned for attention on trn2, trn3 {
                 } else {
                     loop h in hs.start..hs.end {
                         reg b: i32 = kv * G + h;
-                        let all = head(o[b, :, :], q[b, :, :], k[kv, :, :], v[kv, :, :], on_chip, prior, present(mask) ? (true, mask[mrow, :]) : no,
+                        let done = head(o[b, :, :], q[b, :, :], k[kv, :, :], v[kv, :, :], on_chip, prior, present(mask) ? (true, mask[mrow, :]) : no,
                                        present(sink) ? (true, sink[ds(b, 1)]) : no, rows, bank, (Skv, true), sizes, true, 0, by_turns, passed);
                         fine = minimum(fine, passed);
                         if (present(mask)) {
@@ -602,7 +602,7 @@ leaf attention_turned for attention on trn2, trn3 {
         } else {
             sbuf fine[128, kvs.size * hs.size]: fp32;               // by head: 1 where the rows passed
             for kv in kvs.start..kvs.end {
-                let on_chip = keys_of(k, v, row, twice, SP);
+                let on_chip = keys_of(k, v, pitch, twice, SP);
                 let prior = SP > 0 ? (SP, k_prior[kv, :, :], v_prior[kv, :, :], counts, until, back) : (0, 0, 0, 0, 0, back);
                 var state = (-1, false);
                 for h in hs.start..hs.end {

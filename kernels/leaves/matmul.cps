@@ -233,8 +233,8 @@ leaf matmul_banks for matmul on trn1, trn2, trn3 {
     param WB in {2, 3, 4, 6} = 4;                               // loads of w in flight
     param OB in {3, 4} = 3;                                     // finished rows on their way out
     let even = N * bytes(y.dtype) % 512 == 0 && (x.inner == 0 ? M * size % 512 == 0 : direct || K * size % 512 == 0);
-    let split = ceil_div(M, MB * 128) < cores && N >= cores * 128;      // too few strips: cores share the columns
-    let C = split ? round_up(ceil_div(N, cores), 64) : N;
+    let apart = ceil_div(M, MB * 128) < cores && N >= cores * 128;      // too few strips: cores share the columns
+    let C = apart ? round_up(ceil_div(N, cores), 64) : N;
     param turn in {0, 1, 2, 4, 16} = few ? 0 : turn_of(M, K, N, MB, x.dtype, even, too_long(trace_steps(M, K, N)));     // strips of a turn of a hardware loop; 0: none
     let NT = turn > 0 ? min(C, 512) : min(C, round_up(ceil_div(C, ceil_div(C, 512)), 2));   // equal columns: a narrow last tile would cost as much
     let side = min((direct ? 8 : 6) / MB, ceil_div(C, NT));     // banks of a row tile; two serve transposes
@@ -260,7 +260,7 @@ leaf matmul_banks for matmul on trn1, trn2, trn3 {
 
     if (present(bias)) { sbuf ones[1, 128]: bias.dtype = 1.0; let add = (true, bias); } else { let ones = 0; let add = (false, 0); }
     let with = present(residual) ? (Other.plus, residual) : (Other.none, 0);
-    let columns = split ? clip(range(N), core * C, (core + 1) * C) : range(N);
+    let columns = apart ? clip(range(N), core * C, (core + 1) * C) : range(N);
     strips(y, x, w, act, ones, add, with, keep, turn, hold, true, (MB, WB, OB, XB, KB, NT, side, slots, few, direct, columns));
 }
 

@@ -74,8 +74,8 @@ leaf mlp_few for mlp on trn1, trn2, trn3 {
     let KB = 4 / size;                                          // k tiles of a load of 2048 columns: 1 MiB
     where (ceil_div(H, 128) + ceil_div(I, 128)) * T * size + (I + min(I, 2048)) * size + WB * (KB * min(I, 2048) + min(H, 4096)) * size
           + (pieces ? T * 2 : H) * size + 2 * min(H, 4096) * bytes(y.dtype) + 2048 <= sbuf.partition : "hidden activations and weights in flight must fit one partition";
-    let split = cores > 1 && H >= 256 && I >= 512 && H * I >= 524288;       // less is not worth meeting for
-    let each = split ? cores : 1;
+    let apart = cores > 1 && H >= 256 && I >= 512 && H * I >= 524288;       // less is not worth meeting for
+    let each = apart ? cores : 1;
     cost pe: 3 * H * I * 1.0 / 128 * target.pe_passes(x.dtype) / each, hbm: bytes(x) + bytes(y) + (bytes(w_gate) + bytes(w_up) + bytes(w_down)) / each;
     tolerance x.dtype == fp32 ? 1e-4 : 2e-2, 1e-5;
     cases (T: 1, H: 384, I: 1000), (T: 32, H: 512, I: 2304), (T: 3, H: 200, I: 136), (T: 20, H: 130, I: 70, dtype: fp32), (T: 1, H: 1, I: 1, act: Act.gelu);
@@ -90,11 +90,11 @@ leaf mlp_few for mlp on trn1, trn2, trn3 {
     sbuf mid[T, I]: x.dtype;
     sbuf mt[I by 128, T]: x.dtype;
     let C = round_up(ceil_div(I, cores), 128);
-    let mine = split ? clip(range(I), core * C, (core + 1) * C) : range(I);
-    let theirs = split ? clip(range(I), (1 - core) * C, (2 - core) * C) : clip(range(I), I, I);
+    let mine = apart ? clip(range(I), core * C, (core + 1) * C) : range(I);
+    let theirs = apart ? clip(range(I), (1 - core) * C, (2 - core) * C) : clip(range(I), I, I);
     let Y = round_up(ceil_div(H, cores), 64);
-    let columns = split ? clip(range(H), core * Y, (core + 1) * Y) : range(H);
-    if (split) { hbm met[T, I]: x.dtype; }
+    let columns = apart ? clip(range(H), core * Y, (core + 1) * Y) : range(H);
+    if (apart) { hbm met[T, I]: x.dtype; }
     for ib in tiles(mine, 2048) {
         sbuf s[T, ib]: x.dtype bufs 2;
         for gate in [true, false] {
@@ -110,12 +110,12 @@ leaf mlp_few for mlp on trn1, trn2, trn3 {
         }
         turn(mt, mid, 0..T, ib);
     }
-    if (split) { met[:, mine] <- mid[:, mine]; }
-    let banks = split ? 6 : 8;                                  // what the other core made turns meanwhile, through two
+    if (apart) { met[:, mine] <- mid[:, mine]; }
+    let banks = apart ? 6 : 8;                                  // what the other core made turns meanwhile, through two
     for nb in tiles(columns, banks * 512) {
         psum acc[T, banks, 512]: fp32 bufs 1;
         for half in [mine, theirs] {
-            if (split && nb.first && half.start == theirs.start) {
+            if (apart && nb.first && half.start == theirs.start) {
                 barrier();
                 mid[:, half] <- met[:, half];
                 turn(mt, mid, 0..T, half);
@@ -161,11 +161,11 @@ fn high(M, K, N, t) {
 }
 
 // y = x w, or its elements times those of a tensor, strip by strip as matmul_banks does it for many rows.
-fn product(y, x, w, act, with, MB, WB, S, turn, split) {
+fn product(y, x, w, act, with, MB, WB, S, turn, apart) {
     let (M, K, N, t) = (x.shape[0], x.shape[1], w.shape[1], x.dtype);
     let side = columns(MB, N, t) / 512;
     let C = round_up(ceil_div(N, cores), 64);
-    let mine = split ? clip(range(N), core * C, (core + 1) * C) : range(N);
+    let mine = apart ? clip(range(N), core * C, (core + 1) * C) : range(N);
     let KB = 8 / bytes(t);
     let hold = strips_bytes(M, K, N, MB, WB + 1, turn == 1 ? 1 : S, t) <= sbuf.partition;
     strips(y, x, w, act, 0, (false, 0), with, false, turn, hold, false, (MB, WB, 3, 3, KB, 512, side, turn == 1 ? 1 : S, false, banks(t) == 8, mine));
@@ -183,8 +183,8 @@ leaf mlp_products for mlp on trn1, trn2, trn3 {
     param WB in {2, 3, 4} = 3;                                  // loads of weights in flight
     param turn in {0, 1, 2, 4, 16} = mlp_turn(T, H, I, MB, x.dtype);        // strips of a turn of a hardware loop; 0: no loop
     param last_turn in {0, 1, 2, 4, 16} = mlp_turn(T, I, H, MD, x.dtype);
-    let split = ceil_div(T, max(MB, MD) * 128) < cores;         // too few strips: cores share the columns
-    where !split || min(H, I) >= cores * 128 : "one strip and few columns are for one core";
+    let apart = ceil_div(T, max(MB, MD) * 128) < cores;         // too few strips: cores share the columns
+    where !apart || min(H, I) >= cores * 128 : "one strip and few columns are for one core";
     where max(turn * MB, last_turn * MD) * 128 * cores <= T : "a loop needs the strips of a turn";
     let SB = strips_bytes(T, H, I, MB, WB, 2, x.dtype) <= sbuf.partition ? 2 : 1;
     let SD = strips_bytes(T, I, H, MD, WB, 2, x.dtype) <= sbuf.partition ? 2 : 1;
@@ -198,8 +198,8 @@ leaf mlp_products for mlp on trn1, trn2, trn3 {
 
     hbm g[T, I]: x.dtype;
     hbm h[T, I]: x.dtype;
-    product(g, x, w_gate, act, (Other.none, 0), MB, WB, SB, turn, split);
-    product(h, x, w_up, Act.none, (Other.times, g), MB, WB, SB, turn, split);
-    if (cores > 1 && (split || MB != MD)) { barrier(); }        // the last product takes what the other core made
-    product(y, h, w_down, Act.none, (Other.none, 0), MD, WB, SD, last_turn, split);
+    product(g, x, w_gate, act, (Other.none, 0), MB, WB, SB, turn, apart);
+    product(h, x, w_up, Act.none, (Other.times, g), MB, WB, SB, turn, apart);
+    if (cores > 1 && (apart || MB != MD)) { barrier(); }        // the last product takes what the other core made
+    product(y, h, w_down, Act.none, (Other.none, 0), MD, WB, SD, last_turn, apart);
 }

@@ -93,7 +93,8 @@ leaf gather_rows_dma for gather_rows on trn1, trn2, trn3 {
 
     let C = min(H, min(sbuf.partition / 4 / bytes(table.dtype), 128 * elem / bytes(table.dtype)));
     for t in tiles(T, P) across cores {
-        sbuf id[t, 1]: i32 <- ids[t];
+        sbuf given[t, 1]: i32 <- ids[t];
+        sbuf id[t, 1]: i32 = given + (given >> 31) * V;         // a negative one counts from the end: its sign bit is 1
         for c in tiles(H, C) {
             sbuf rows[t, c]: table.dtype bufs 2 <- table[id, c];
             y[t, c] <- rows;

@@ -1,6 +1,6 @@
 """Hardware loops: what a turn takes (moving transposes, registers by the dozen, min and max), what it does not cost
 (barriers where only registers changed, tables that stay), and attention in blocks of queries and keys."""
-import json, struct
+import json
 from util import *
 
 LEAVES = os.path.join(ROOT, "tests/data/loops.cps")
@@ -124,14 +124,6 @@ leaf put_rows for put on trn1, trn2, trn3 {
     y[i, :] <- r;
 }
 """)
-
-
-def indices(path, ids):
-    head = "{'descr': '<i4', 'fortran_order': False, 'shape': (%d,), }" % len(ids)
-    head += " " * (-(len(head) + 11) % 64) + "\n"
-    with open(path, "wb") as f:
-        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack(f"<{len(ids)}i", *ids))
-
 
 for b, verdict in ((64, "open"), (1, "proved")):
     r = copse("kernel", "compile", "put", "-I", f"{TMP}/scatter.cps", "--dims", f"B={b},H=64,S=300", "-o", f"{TMP}/put{b}")

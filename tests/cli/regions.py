@@ -177,4 +177,22 @@ rep = json.load(open(report))
 fraction = rep["roofline_fraction"]
 print(f"five ops on [4096,4096] bf16: {rep['time_ns']} ns, {fraction:.3f} of the roof")
 check(fraction >= 0.8, f"{fraction:.3f} of the roof")
+# Indices from the end, known only when the model runs.
+path = f"{TMP}/rows.cir"
+with open(path, "w") as f:
+    f.write("""copse.graph 1
+module "rows"
+func @main {
+  input %x.1: fp32[30,8]
+  input %i.2: i32[5]
+  %3 = gather %x.1, %i.2 {axis=0} : fp32[5,8]
+  output "y" %3
+}
+""")
+for ids, right in (([0, -1, 5, -30, 29], True), ([0, 1, 2, -31, 3], False), ([0, 30, 2, 1, 3], False)):
+    indices(f"{TMP}/ids.npy", ids)
+    for target in ("trn1", "trn2"):
+        r = copse("run", path, "--on", "sim", "--target", target, "--input", f"i={TMP}/ids.npy", *(["--compare", "ref"] if right else []))
+        told = r.returncode == 0 and b"max abs 0," in r.stdout + r.stderr if right else r.returncode == 1 and b"E8302" in r.stderr
+        check(told, f"rows {ids} on {target}: {r.returncode} {r.stderr.decode()}")
 done()

@@ -1,5 +1,5 @@
 """What the command-line tests share: running copse, a scratch folder, counting checks."""
-import atexit, os, shutil, subprocess, sys, tempfile
+import atexit, os, shutil, struct, subprocess, sys, tempfile
 
 COPSE = os.path.abspath(sys.argv[1])
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -33,6 +33,14 @@ def tree(folder):
             with open(p, "rb") as h:
                 out[os.path.relpath(p, folder)] = h.read()
     return out
+
+
+def indices(path, ids):
+    """A .npy file of 32-bit integers."""
+    head = "{'descr': '<i4', 'fortran_order': False, 'shape': (%d,), }" % len(ids)
+    head += " " * (-(len(head) + 11) % 64) + "\n"
+    with open(path, "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack(f"<{len(ids)}i", *ids))
 
 
 def done():

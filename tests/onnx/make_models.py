@@ -323,6 +323,7 @@ def bad():
     one("shapes", [n("Add", ["x", "w"], ["y"])], {"w": f32(2, 4)})
     one("rank", [n("Unsqueeze", ["x", "a"], ["y"])], {"a": np.arange(9, dtype=np.int64)})
     one("size", [n("Expand", ["x", "s"], ["y"])], {"s": i64(2**31, 2**31, 2, 3)})
+    one("declared-output", [n("Relu", ["x"], ["y"])], outs=[vi("y", T.INT32, [2, 3])])
     one("declared", [n("Relu", ["x"], ["a"]), n("Relu", ["a"], ["y"])],
         info=[vi("a", T.FLOAT, [7, 3])])
     save(model("newer", [n("Relu", ["x"], ["y"])], [x], [y], {}, 99), "bad-newer.onnx")

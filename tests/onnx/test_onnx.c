@@ -170,6 +170,7 @@ static const bad bads[] = {
     {"bad-external-escapes.onnx", CPS_E7005, "outside the model's folder"},
     {"bad-external-short.onnx", CPS_E7005, "bytes 100 to 180 of 'external.bin', which has 144"},
     {"bad-declared.onnx", CPS_W7013, "value 'a' is fp32[2,3], its declaration says otherwise"},
+    {"bad-declared-output.onnx", CPS_W7013, "value 'y' is fp32[2,3], its declaration says otherwise"},
     {"bad-newer.onnx", CPS_W7003, "operator set 99 is newer than 28"},
     {"absent.onnx", CPS_E1001, "No such file"},
     {"external.bin", CPS_E7001, ""},
