@@ -51,7 +51,7 @@ typedef struct node {
     uint32_t number;    // 1-based in its engine's datapath or in its queue, in this section
     uint32_t rank;      // datapath: signals of the engine up to and with this one
     uint32_t raw, nraw; // waits: operations, in `raws`
-    uint16_t use;       // transfer: which use of its semaphore
+    uint32_t use;       // transfer: which use of its semaphore
     uint8_t sem;
 } node;
 
@@ -68,7 +68,7 @@ typedef struct sync {
     unsigned used;                                // one past the highest
     unsigned meet;                                // of core barriers, when there are any
     uint8_t meetings;                             // core barriers so far
-    uint16_t uses[SEMS];
+    uint32_t uses[SEMS];
     uint32_t last[SEMS]; // latest transfer on a semaphore
     cps_oplist found;
     CPS_VEC(cps_mop) out; // the final list

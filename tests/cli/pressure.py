@@ -76,4 +76,20 @@ for op, leaf, dims, code in (("pressed_sum", "sum_pinned", "T=4,N=16384", "E4101
     r = copse("kernel", "run", op, "-I", LEAVES, "--leaf", leaf, "--dims", dims, "--target", small, timeout=60)
     text = r.stderr.decode()
     check(r.returncode == 4 and code in text and "W4108" not in text, f"{leaf}: exit {r.returncode}: {text}")
+# One semaphore raised by more transfers than 16 bits count.
+with open(f"{TMP}/many.cps", "w") as f:
+    f.write("""op many(x[T, N]) -> y[T, N] { y = x; }
+leaf many_rows for many on trn1, trn2, trn3 {
+    cases (T: 256, N: 4);
+    for t in tiles(T, 1) {
+        sbuf a[t, N] bufs 1 <- x[t, :];
+        sbuf b[t, N]: x.dtype bufs 1 = a * 1.0 on dve;
+        y[t, :] <- b;
+    }
+}
+""")
+r = copse("kernel", "compile", "many", "-I", f"{TMP}/many.cps", "--dims", "T=65600,N=4", "-o", f"{TMP}/many")
+check(r.returncode == 0, f"65,600 transfers on a semaphore: {r.stderr.decode()[:600]}")
+with open(f"{TMP}/many/manifest.json") as f:
+    check('"deadlock": "proved", "races": "proved"' in f.read(), "their proof")
 done()
