@@ -4,7 +4,7 @@
  *   min(select(x == max(x), position, last))               ONNX ArgMax, the first position of
  * the maximum
  *
- * Equal values come in the order of their positions in both. The operator takes the largest of
+ * Equal values come in the order of their positions in both. A NaN is passed over, which ONNX leaves open. The operator takes the largest of
  * the last axis: another axis is turned to the end, and for the smallest the values go in and
  * come out negated. */
 #include "lower/match.h"
@@ -80,6 +80,8 @@ raise_head(cps_rw *w, const cps_node *n)
     for (int i = 0; i < x->rank; i++)
         if (start[i] != 0 || step[i] != 1 || (i != t.axis && y->dim[i] != x->dim[i]))
             return false;
+    if (!y->dim[t.axis])
+        return false;
     const cps_node *both[] = {s, n};
     cps_val v, p;
     w->b.from = cps_rw_from(w, 2, both);

@@ -57,9 +57,11 @@ cps_region_slice_axis(const cps_func *f, const cps_node *n)
     const cps_attr *step = cps_node_attr(n, "step");
     int axis = -1;
     for (int i = 0; i < in->rank; i++) {
+        if (step->ints[i] != 1)
+            return -1;
         if (in->dim[i] == out->dim[i])
             continue;
-        if (axis >= 0 || out->dim[i] < 2 || step->ints[i] != 1)
+        if (axis >= 0 || out->dim[i] < 2)
             return -1;
         axis = i;
     }

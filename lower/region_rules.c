@@ -32,14 +32,40 @@ static cps_val
 running_sum(cps_rw *w, cps_val x, int64_t axis, bool exclusive)
 {
     const cps_type *t = cps_rw_new_type(w, x);
-    bool less = exclusive && cps_region_too_long(t->dim[axis], cps_type_count(t)); // the library's operator, and x taken off
+    bool moved = exclusive && cps_region_too_long(t->dim[axis], cps_type_count(t)); // the library's operator, one element on
+    cps_type zero = *t;
     cps_val v = 0;
     cps_b_node(&w->b, CPS_OP_CUMSUM, 1, &x, 3,
-               (cps_attr[]){cps_a_int("axis", axis), cps_a_bool("exclusive", exclusive && !less), cps_a_bool("reverse", false)}, &v);
-    return less ? cps_b_binary(&w->b, CPS_OP_SUB, v, x) : v;
+               (cps_attr[]){cps_a_int("axis", axis), cps_a_bool("exclusive", exclusive && !moved), cps_a_bool("reverse", false)}, &v);
+    if (!moved)
+        return v;
+    int64_t start[CPS_MAX_RANK] = {0}, stop[CPS_MAX_RANK], step[CPS_MAX_RANK];
+    for (int i = 0; i < zero.rank; i++) {
+        stop[i] = zero.dim[i] - (i == axis);
+        step[i] = 1;
+    }
+    zero.dim[axis] = 1;
+    cps_val in[2] = {cps_b_broadcast(&w->b, cps_b_scalar(&w->b, zero.dtype, 0), zero.rank, zero.dim),
+                     cps_b_slice(&w->b, v, start, stop, step)};
+    return cps_b_concat(&w->b, 2, in, (int)axis);
 }
 
-// Engines scan along a row, forwards: other axes are turned there and back, and from the end it is all less what comes before.
+// x with its elements along the axis in the other order.
+static cps_val
+backwards(cps_rw *w, cps_val x, int64_t axis)
+{
+    const cps_type t = *cps_rw_new_type(w, x);
+    int64_t start[CPS_MAX_RANK] = {0}, stop[CPS_MAX_RANK], step[CPS_MAX_RANK];
+    for (int i = 0; i < t.rank; i++) {
+        start[i] = i == axis ? t.dim[i] - 1 : 0;
+        stop[i] = i == axis ? -1 : t.dim[i];
+        step[i] = i == axis ? -1 : 1;
+    }
+    return cps_b_slice(&w->b, x, start, stop, step);
+}
+
+// Engines scan along a row, forwards: other axes are turned there and back, and elements are put into the other order for
+// sums from the end (a total less what comes before would lose small sums behind large elements).
 static bool
 scan_rule(cps_rw *w, const cps_node *n)
 {
@@ -48,6 +74,10 @@ scan_rule(cps_rw *w, const cps_node *n)
     const cps_type *t = cps_rw_type(w, n->in[0]);
     int64_t axis = cps_attr_int(n->attr, n->nattr, "axis", 0), last = t->rank - 1, perm[CPS_MAX_RANK];
     bool exclusive = cps_attr_int(n->attr, n->nattr, "exclusive", 0), reverse = cps_attr_int(n->attr, n->nattr, "reverse", 0);
+    if (t->dim[axis] == 1 && !exclusive)
+        return cps_rw_set(w, n->out[0], cps_rw_new(w, n->in[0]));
+    if (t->dim[axis] == 1)
+        return cps_rw_set(w, n->out[0], cps_b_broadcast(&w->b, cps_b_scalar(&w->b, t->dtype, 0), t->rank, t->dim));
     bool as_it_is = !reverse && axis == last && !(exclusive && cps_region_too_long(t->dim[last], cps_type_count(t)));
     if (!cps_dtype_is_float(t->dtype) || as_it_is)
         return false;
@@ -55,14 +85,14 @@ scan_rule(cps_rw *w, const cps_node *n)
     for (int i = 0; i <= last; i++)
         perm[i] = i == axis ? last : i == last ? axis : i;
     cps_val x = cps_rw_new(w, n->in[0]);
+    if (reverse)
+        x = backwards(w, x, axis);
     if (axis != last)
         x = cps_b_transpose(b, x, perm);
-    cps_val y = running_sum(w, x, last, exclusive != reverse);
-    if (reverse)
-        y = cps_b_binary(b, CPS_OP_SUB, cps_b_reduce(b, CPS_OP_SUM, x, 1, &last, true), y);
+    cps_val y = running_sum(w, x, last, exclusive);
     if (axis != last)
         y = cps_b_transpose(b, y, perm);
-    return cps_rw_set(w, n->out[0], y);
+    return cps_rw_set(w, n->out[0], reverse ? backwards(w, y, axis) : y);
 }
 
 /* ---- padding ---- */

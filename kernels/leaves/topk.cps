@@ -1,15 +1,26 @@
 // Top k by rounds of eight: max8 finds eight, their positions are looked up, and -inf is written over them. The positions that
 // MATCH_REPLACE8 would give along with the replacement descend among equal values, FIND_INDEX8's ascend as the operator wants.
-// Where a row holds fewer than k values above -inf, the positions given for the rest may repeat.
+// Values of -inf count as the lowest number while there is more than one round, so that they are not taken for what was
+// found before; they are given as -inf again (and the lowest number with them). A NaN is passed over; where a row runs out
+// of numbers its positions are the last ones.
 use "reference/topk.cps";
 
 // v and at [p, n], n a multiple of 8: the n largest of data, and where they stood.
 fn top_rounds(v, at, data) {
+    if (v.shape[1] > 8) { data = maximum(data, lowest_of(data.dtype)); }
     for r in tiles(v.shape[1], 8) {
         max8(dst: v[:, r], src: data);
         nc_find_index8(dst: at[:, r], data: data, vals: v[:, r]);
         if (!r.last) { nc_match_replace8(dst: data, data: data, vals: v[:, r], imm: -inf); }
     }
+    at = minimum(at, data.shape[1] - 1);                        // all ones: not found
+}
+
+// The largest number of the type, negated.
+fn lowest_of(t) { return t == fp32 ? lowest : t == bf16 ? -3.3895313892515355e38 : -65504.0; }
+
+fn give(y, v, x, n) {
+    if (n > 8) { y <- select(v <= lowest_of(x.dtype), -inf, v); } else { y <- v; }
 }
 
 leaf topk_rows for topk on trn1, trn2, trn3 {
@@ -29,7 +40,7 @@ leaf topk_rows for topk on trn1, trn2, trn3 {
         sbuf v[b, n]: x.dtype;
         sbuf at[b, n]: u32;
         top_rounds(v, at, data);
-        values[b, :] <- v[:, 0:k];
+        give(values[b, :], v[:, 0:k], x, n);
         indices[b, :] <- at[:, 0:k];
     }
 }
@@ -77,7 +88,7 @@ leaf topk_folds for topk on trn1, trn2, trn3 {
         sbuf best[rows, kk]: x.dtype;
         sbuf at[rows, kk]: u32;
         top_rounds(best, at, met);
-        values[b, :] <- best[:, 0:k];
+        give(values[b, :], best[:, 0:k], x, max(kk, lk));
 
         sbuf start[rows, 1]: fp32 <- [r * n * lk for r in 0..rows];
         sbuf which[rows, kk]: i32 = at + start;

@@ -713,7 +713,7 @@ follow(cps_sim *s, forks *f, cps_diags *quiet, bool skip, cps_proof *out)
         if (ends && out->races == CPS_PROOF_OPEN)
             p->open = p->approx ? "an access that may touch fewer bytes than the proof assumes"
                                 : "a path that may not exist";
-        if (p->scatter && out->races == CPS_PROOF_HOLDS) {
+        if (p->scatter && out->races != CPS_PROOF_FAILS) {
             out->races = CPS_PROOF_OPEN;
             p->open = "a scatter, whose rows race where two indices are equal";
             p->open_at = p->scatter;

@@ -43,7 +43,7 @@ void prove_access(cps_sim *s, engine *e, const insn *i, const rect *r, bool writ
 void prove_look(cps_sim *s, engine *e, const insn *i, const rect *r);
 /* Some footprint of this proof may hold more than is touched. */
 void prove_approx(cps_sim *s);
-/* A scatter of several rows: two of them race where their indices are equal, which memory says. */
+/* A scatter: rows race where indices are equal, which memory says. */
 void prove_scatter(cps_sim *s, const insn *i);
 bool prove_known(const cps_sim *s, const engine *e, unsigned reg);
 /* A register was loaded from `r`. */

@@ -110,6 +110,7 @@ prove_pair(cps_sim *s, cps_sim *o, cps_proof *out, bool *unsure, cps_diags *d)
     o->log = &log[1];
     bool ok = cps_sim_prove(s, out, d) && cps_sim_prove(o, &two, d);
     s->log = o->log = NULL;
+    out->leaves |= two.leaves;
     if (ok) {
         out->races = both(out->races, two.races);
         out->deadlock = both(out->deadlock, two.deadlock);
@@ -126,6 +127,9 @@ prove_pair(cps_sim *s, cps_sim *o, cps_proof *out, bool *unsure, cps_diags *d)
                                                         : NULL;
         int64_t at = 0;
         const shared_access *q = NULL, *p = why ? NULL : meeting(a, &log[0], &log[1], &q, &at);
+        // A footprint that stands for more than is touched, or a path that may not exist, shows no race.
+        if (p && out->races == CPS_PROOF_OPEN)
+            p = NULL;
         *unsure = p && out->turns_left_out;
         if (*unsure) {
             ok = false;

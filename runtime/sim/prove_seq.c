@@ -184,8 +184,11 @@ dge_rows(cps_sim *s, engine *e, insn *i)
         return false;
     if (by_dst || from.space != SP_HBM || !s->vars.data[from.var].quiet) // quiet: it races with nothing
         prove_approx(s);
-    if (by_dst && n > 1)
+    if (by_dst)
         prove_scatter(s, i);
+    bool in_hbm = from.space == SP_HBM && to.space == SP_HBM;
+    if (in_hbm)
+        prove_approx(s);
     // Which DMA engine moves which row depends on the rows: all of them may move all.
     block *b = block_new(s, s->making);
     b->queue = e->id;
@@ -198,6 +201,12 @@ dge_rows(cps_sim *s, engine *e, insn *i)
     }
     cps_vec_push(b->arena, &b->ring[0].reads, from);
     cps_vec_push(b->arena, &b->ring[0].writes, to);
+    // A row goes to the engine of its partition of SBUF. On the side of the indices any engine may touch any row: on two
+    // rings an access is in no order with any other of the queue.
+    if (by_src || in_hbm)
+        cps_vec_push(b->arena, &b->ring[1].reads, from);
+    if (by_dst || in_hbm)
+        cps_vec_push(b->arena, &b->ring[1].writes, to);
     prove_submit(s, e, i, b);
     cps_arena_destroy(b->scratch);
     return true;

@@ -97,7 +97,7 @@ struct prover {
     const char *leaves; /* how an address leaves what it is of, or NULL */
     const insn *leaves_at;
     bool approx;           /* some access stands for more bytes than it may touch */
-    const insn *scatter;   /* the first that writes several rows by index, or NULL */
+    const insn *scatter;   /* the first that writes rows by index, or NULL */
     struct loops *loops;   /* NULL: every turn of a loop is walked */
 };
 

@@ -125,15 +125,15 @@ leaf put_rows for put on trn1, trn2, trn3 {
 }
 """)
 
-for b, verdict in ((64, "open"), (1, "proved")):
+for b, verdict in ((64, "open"), (1, "open")):
     r = copse("kernel", "compile", "put", "-I", f"{TMP}/scatter.cps", "--dims", f"B={b},H=64,S=300", "-o", f"{TMP}/put{b}")
     check(r.returncode == 0, r.stderr.decode())
     with open(f"{TMP}/put{b}/manifest.json") as f:
         text = f.read()
     check(f'"deadlock": "proved", "races": "{verdict}"' in text, f"scatter of {b} rows: {text[:400]}")
 ids = list(range(64))
-indices(f"{TMP}/ok.npy", ids)
-indices(f"{TMP}/twice.npy", [3 if k == 40 else k for k in ids])
+array(f"{TMP}/ok.npy", ids, "i")
+array(f"{TMP}/twice.npy", [3 if k == 40 else k for k in ids], "i")
 r = copse("run", f"{TMP}/put64", "--input", f"ids={TMP}/ok.npy", "--compare", "ref")
 check(r.returncode == 0 and b"open: a scatter" in r.stderr + r.stdout, f"scatter: {r.stderr.decode()}")
 r = copse("run", f"{TMP}/put64", "--input", f"ids={TMP}/twice.npy")

@@ -170,6 +170,7 @@ OPS = {
     "swap_axes": ("y", lambda x, a: x["x"].transpose(0, 2, 1, 3)), "slice": ("y", _slice),
     "gather_rows": ("y", lambda x, a: x["table"][x["ids"].astype(int)]),
     "concat": ("z", lambda x, a: np.concatenate((x["x"], x["y"]), 1)),
+    "topk": ("values", lambda x, a: -np.sort(-x["x"], 1)[:, :int(a["k"])]),
     "cumsum": ("y", lambda x, a: np.cumsum(x["x"], 1)),
     "reduction": ("y", lambda x, a: REDUCTIONS[a["f"]](x["x"], 1)),
 }

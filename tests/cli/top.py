@@ -1,5 +1,6 @@
 """Heads of sorts and positions of extremes on the NeuronCore: which graphs become calls of `topk`, on which axis, both ways
 round, and that the result is the reference's to the bit, equal values in the order of their positions included."""
+import math, struct
 from util import *
 
 ROWS = """
@@ -79,4 +80,21 @@ for what, text in OTHER.items():
         f.write(text)
     r = copse("opt", path, "--target", "trn2", "--passes", "narrow,raise,canon")
     check(r.returncode == 0 and b" eq " in r.stdout and b"topk" not in r.stdout, f"{what}: {r.stdout.decode()}{r.stderr.decode()}")
+# Rows that run out of numbers: -inf keeps its places, in one round, in several, in folds and on two cores; a row of NaN gives
+# places inside the row.
+low, nan = -math.inf, math.nan
+for n, k, more in ((64, 9, []), (64, 8, []), (20000, 20, []), (20000, 20, ["--logical-nc-config", 2])):
+    with open(path, "w") as f:
+        f.write(graph("head", f"[3,{n}]", 1, k, "true"))
+    array(f"{TMP}/a.npy", [1, 2, 3] + [low] * (n - 3) + [low] * n + [low, 5] * (n // 2), shape=(3, n))
+    for target in ("trn2", "trn3") if more else ("trn1", "trn2"):
+        r = copse("run", path, "--on", "sim", "--target", target, "--compare", "ref", "--input", f"a={TMP}/a.npy", *more)
+        check(r.returncode == 0 and b"max abs 0," in r.stdout + r.stderr, f"-inf, {k} of {n} on {target}: {r.stdout.decode()}{r.stderr.decode()}")
+with open(path, "w") as f:
+    f.write(graph("argmax", "[2,16]", 1, 0, ""))
+array(f"{TMP}/a.npy", [nan] * 16 + [low] * 16, shape=(2, 16))
+r = copse("run", path, "--on", "sim", "--input", f"a={TMP}/a.npy", "--output-dir", f"{TMP}/o")
+with open(f"{TMP}/o/p.npy", "rb") as f:
+    last = struct.unpack("<2i", f.read()[-8:])
+check(r.returncode == 0 and last == (15, 0), f"a row of NaN: {last} {r.stderr.decode()}")
 done()

@@ -35,12 +35,12 @@ def tree(folder):
     return out
 
 
-def indices(path, ids):
-    """A .npy file of 32-bit integers."""
-    head = "{'descr': '<i4', 'fortran_order': False, 'shape': (%d,), }" % len(ids)
+def array(path, values, kind="f", shape=None):
+    """A .npy file of fp32 (`f`) or 32-bit integers (`i`)."""
+    head = "{'descr': '<%s4', 'fortran_order': False, 'shape': %s, }" % (kind, tuple(shape or (len(values),)))
     head += " " * (-(len(head) + 11) % 64) + "\n"
     with open(path, "wb") as f:
-        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack(f"<{len(ids)}i", *ids))
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack(f"<{len(values)}{kind}", *values))
 
 
 def done():
