@@ -791,9 +791,11 @@ cps_sim_prove(cps_sim *s, cps_proof *out, cps_diags *d)
     cps_diags *quiet = cps_diags_create();
     forks f = {.nchoices = 0};
     prove_path(s, &f, quiet, out);
+    out->paths = f.nchoices > 1;
     while (out->deadlock != CPS_PROOF_FAILS && fork_next(&f)) {
         cps_proof next;
         prove_path(s, &f, quiet, &next);
+        next.paths = out->paths || f.nchoices > 1;
         next.races = worse(out->races, next.races);
         next.deadlock = worse(out->deadlock, next.deadlock);
         next.leaves |= out->leaves;

@@ -128,8 +128,11 @@ prove_pair(cps_sim *s, cps_sim *o, cps_proof *out, bool *unsure, cps_diags *d)
         int64_t at = 0;
         const shared_access *q = NULL, *p = why ? NULL : meeting(a, &log[0], &log[1], &q, &at);
         // A footprint that stands for more than is touched, or a path that may not exist, shows no race.
-        if (p && out->races == CPS_PROOF_OPEN)
+        if (p && (out->races == CPS_PROOF_OPEN || out->paths || two.paths)) {
+            out->races = CPS_PROOF_OPEN;
+            out->why = out->why ? out->why : "a path that may not exist";
             p = NULL;
+        }
         *unsure = p && out->turns_left_out;
         if (*unsure) {
             ok = false;

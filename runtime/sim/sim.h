@@ -101,6 +101,7 @@ typedef struct cps_proof {
     cps_verdict races;    /* no two accesses race */
     cps_verdict deadlock; /* every run ends */
     bool leaves;          /* an address leaves the memory it is of */
+    bool paths;           /* values from memory decide twice: some path followed may not exist */
     const char *why;      /* static text, or NULL */
     cps_engine engine;
     uint32_t index;

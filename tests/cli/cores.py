@@ -341,4 +341,35 @@ for args, says in [((f"{TMP}/p1", "--rows", "fast"), "of a package"), ((f"{TMP}/
     check(r.returncode == 2 and b"E1104" in r.stderr and says.encode() in r.stderr, f"{args}: {r.returncode} {r.stderr.decode()[:300]}")
 r = copse("sim", f"{TMP}/p1", "--input", "x=/dev/zero", timeout=60)
 check(r.returncode == 74 and b"E1001" in r.stderr, f"an input without end: {r.returncode} {r.stderr.decode()[:300]}")
+# Two cores that scatter rows of their own, and a core that writes the other's rows on a path that no run takes: left open.
+with open(f"{TMP}/open.cps", "w") as f:
+    f.write("""op put(x[B, H], ids[B]: i32) -> y[B, H] { y = x * 2; }
+leaf put_rows for put on trn2, trn3 {
+    cases (B: 256, H: 64);
+    for m in tiles(B, P) across cores {
+        sbuf i[m, 1]: i32 <- ids[m];
+        sbuf r[m, H] <- x[m, :];
+        y[i, :] <- r;
+    }
+}
+op twice(x[R, C]) -> y[R, C]: fp32 { y = x * 2; }
+leaf twice_forked for twice on trn2, trn3 {
+    cases (R: 256, C: 64);
+    sbuf n[1, 2]: i32 = 0;
+    sbuf z[P, C]: fp32 = 0.0;
+    reg a: i32 <- n[0, 0];
+    reg b: i32 <- n[0, 1];
+    if (core == 0) { when (a > 0) { when (b > 0) { y[128:256, :] <- z; } else { } } else { } }
+    for m in tiles(R, P) across cores {
+        sbuf o[P, C]: fp32 <- x[m, :];
+        o = o * 2.0;
+        y[m, :] <- o;
+    }
+}
+""")
+for op, dims in (("put", "B=256,H=64"), ("twice", "R=256,C=64")):
+    r = copse("kernel", "compile", op, "-I", f"{TMP}/open.cps", "--dims", dims, "--logical-nc-config", 2, "-o", f"{TMP}/{op}")
+    check(r.returncode == 0, f"{op} on two cores: {r.stderr.decode()}")
+    with open(f"{TMP}/{op}/manifest.json") as f:
+        check('"races": "open"' in f.read(), f"{op}: its proof")
 done()
