@@ -1,7 +1,7 @@
 /* Calls that a region may open: a softmax or a norm beside ops that go through memory to it otherwise. What the operator
  * computes is written in the region's own ops, as kernels/reference/norm.cps has it, in fp32 as its leaves have it.
  *
- * Slices are read where they lie.
+ * Slices by steps of one along one axis are read where they lie.
  *
  * A call is opened only where rows lie whole in SBUF (region.c): in passes over longer rows a region computes again what the
  * library's leaf keeps. */

@@ -305,7 +305,7 @@ cps_vec_grow(cps_arena *a, void *data, uint32_t n, uint32_t *cap, uint32_t want,
 {
     // `want` wraps to a small number only when a vector of 2^32 elements grows.
     cps_assert(want > *cap && n <= *cap);
-    // What is reserved has its size; what a push begins has room for some more.
+    // What is reserved has its size; what a push begins (or who reserves one) has room for some more.
     uint64_t c = want == 1 ? 8 : (uint64_t)*cap * 2;
     c = CPS_MIN(CPS_MAX(c, (uint64_t)want), (uint64_t)UINT32_MAX);
     size_t bytes;

@@ -70,6 +70,7 @@ mem_settle(cps_sim *s)
 {
     for (int psum = 0; psum < 2 && s->nstale; psum++)
         mem_need(s, psum, 0, LANES, 0, s->stale[psum].hi, false);
+    s->psum_dirty = s->psum_reach;
 }
 
 /* Whether a result whose elements lie side by side is written whole, whatever was there. */
@@ -126,7 +127,7 @@ stale_reset(cps_sim *s)
     for (unsigned b = 0; b < PSUM_BYTES / STALE; b++)
         memset(s->stale[1].lanes[b], s->psum_dirty >> b & 1 ? 0xFF : 0, sizeof *s->stale[1].lanes);
     s->nstale = LANES * ((unsigned)blocks + (unsigned)__builtin_popcount(s->psum_dirty));
-    s->psum_dirty = s->psum_reach;
+    s->psum_dirty |= s->psum_reach; // what is stale stays so until mem_settle, also when no run begins
     s->marked |= (s->opts.checks & CPS_CHECK_UNINIT) != 0;
     if (s->opts.probe)
         mem_settle(s);
