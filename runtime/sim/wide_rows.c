@@ -717,7 +717,8 @@ pick(const wide_side *x, const uint8_t *sel, float *out, size_t opitch, unsigned
     return fine;
 }
 
-typedef uint16_t half8 __attribute__((vector_size(16), aligned(2), may_alias));
+// A transfer may begin at any byte.
+typedef uint16_t half8 __attribute__((vector_size(16), aligned(1), may_alias));
 
 /* Vectors of the lower and of the upper half pair up, element by element: after three rounds rows are
  * columns. */
@@ -763,7 +764,7 @@ turn4(const uint8_t *const row[8], size_t at, uint8_t *out, size_t opitch)
         *(half8 *)(void *)(out + i * opitch) = b[i];
 }
 
-typedef uint32_t word4 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef uint32_t word4 __attribute__((vector_size(16), aligned(1), may_alias));
 
 /* Columns of four rows of four words. */
 INLINE void
