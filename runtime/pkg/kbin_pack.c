@@ -330,21 +330,28 @@ unpack_stream(rd *r, cps_kbin *k, cps_kstream *s)
     }
 }
 
+// Which field of which instruction.
+static bool
+unpack_field(rd *r, const cps_kbin *k, cps_engine *engine, uint32_t *index, uint16_t *field)
+{
+    *engine = (cps_engine)gint(r, CPS_ENGINES - 1);
+    *index = g32(r);
+    const char *name = gstr(r);
+    r->bad = r->bad || *index >= k->stream[*engine].code.n;
+    if (r->bad)
+        return false;
+    *field = (uint16_t)cps_pkg_field(&k->stream[*engine].code.data[*index], k->gen, name);
+    return true;
+}
+
 static void
 unpack_relocs(rd *r, cps_kbin *k)
 {
     uint32_t n = gcount(r, 24);
     for (uint32_t i = 0; i < n && !r->bad; i++) {
         cps_kreloc *x = cps_vec_add(k->arena, &k->relocs);
-        x->engine = (cps_engine)gint(r, CPS_ENGINES - 1);
-        x->index = g32(r);
-        const char *field = gstr(r);
-        if (r->bad || x->index >= k->stream[x->engine].code.n) {
-            r->bad = true;
+        if (!unpack_field(r, k, &x->engine, &x->index, &x->field))
             return;
-        }
-        x->field =
-            (uint16_t)cps_pkg_field(&k->stream[x->engine].code.data[x->index], k->gen, field);
         x->var = g32(r);
         x->addend = g64(r);
     }
@@ -356,15 +363,8 @@ unpack_extents(rd *r, cps_kbin *k)
     uint32_t n = gcount(r, 40);
     for (uint32_t i = 0; i < n && !r->bad; i++) {
         cps_kextent *x = cps_vec_add(k->arena, &k->extents);
-        x->engine = (cps_engine)gint(r, CPS_ENGINES - 1);
-        x->index = g32(r);
-        const char *field = gstr(r);
-        if (r->bad || x->index >= k->stream[x->engine].code.n) {
-            r->bad = true;
+        if (!unpack_field(r, k, &x->engine, &x->index, &x->field))
             return;
-        }
-        x->field =
-            (uint16_t)cps_pkg_field(&k->stream[x->engine].code.data[x->index], k->gen, field);
         x->var = g32(r);
         x->name = gstr(r);
         x->psum = gint(r, 1);
